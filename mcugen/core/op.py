@@ -1,0 +1,114 @@
+"""What an op is. A source op has a meaning in float; a machine op is one call of one C kernel."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mcugen.core.types import Array, Loc, TensorType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Op(ABC):
+    """Named inputs and outputs, and the place in the user's file that the op came from."""
+
+    level: ClassVar[str]
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    loc: Loc
+
+    @abstractmethod
+    def check(self, types: Mapping[str, TensorType]) -> None:
+        """Raise InternalError when the fields or the types of the operands break the spec of this op."""
+
+    @abstractmethod
+    def eval(self, *args: Array) -> tuple[Array, ...]:
+        """The meaning: arrays with a leading batch axis to arrays with a leading batch axis."""
+
+
+class SourceOp(Op):
+    """What the user's model means, in float64."""
+
+    __slots__ = ()
+    level = "source"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """One object of the generated code that occupies memory.
+
+    ``role`` is ``table`` (constant data), ``code`` or ``arena``. ``data`` holds the values of a table; its last axis
+    is the fields of a struct where ``ctype`` is one. ``reads_per_run``: accesses in one inference, on average
+    over the training profile. ``size`` is in bytes; for code it is an estimate.
+    """
+
+    symbol: str
+    role: str
+    ctype: str
+    count: int
+    size: int
+    align: int
+    reads_per_run: float
+    about: str
+    data: Array | None = None
+    dma: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Work of one inference: table reads, multiply-accumulates, and steps of the op's inner loop (mean, worst)."""
+
+    reads: float
+    macs: int
+    steps: float
+    worst_steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How generated C reaches the items of a plan.
+
+    ``table[symbol]`` is an expression of type ``const T *``; ``section[symbol]`` the linker section of a function, or "".
+    """
+
+    table: Mapping[str, str]
+    section: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class OpText:
+    """The C of one op.
+
+    ``includes``: runtime headers of declarations; ``definitions``: what stands before NAME_run; ``call``: the statement
+    inside it; ``trace``: the body of NAME_leaves, where the op knows leaves.
+    """
+
+    includes: tuple[str, ...]
+    definitions: str
+    call: str
+    trace: str = ""
+
+
+class MachineOp(Op):
+    """One call of one C kernel. Everything about the op stands in its class."""
+
+    __slots__ = ()
+    level = "machine"
+
+    #: The runtime function or template in runtime_c that the op calls, and the file it stands in.
+    kernel: ClassVar[tuple[str, str]]
+
+    @abstractmethod
+    def items(self, prefix: str) -> tuple[Item, ...]:
+        """Tables and code that the op needs; every symbol starts with ``prefix_``."""
+
+    @abstractmethod
+    def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
+        """The C. ``args`` and ``results`` are the C names of the operands (arrays) inside NAME_run."""
+
+    @abstractmethod
+    def cost(self) -> Cost:
+        """Work of one inference."""

@@ -1,0 +1,77 @@
+"""Runs passes and checks the spec after each. A pass is a function ``Model, PassContext -> Model``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from mcugen.core.types import Array, Model, TensorType
+from mcugen.errors import InternalError
+
+Context = TypeVar("Context")
+Pass = Callable[[Model, Context], Model]
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[Context]):
+    """A pass and the name that dumps and errors use."""
+
+    name: str
+    run: Pass[Context]
+
+
+def run_passes(
+    model: Model,
+    steps: tuple[Step[Context], ...],
+    context: Context,
+    watch: Callable[[str, Model], None] = lambda name, model: None,
+) -> Model:
+    """``model`` after all steps. ``watch`` sees the model before the first and after each."""
+    check_model(model, "front end")
+    watch("source", model)
+    for step in steps:
+        model = step.run(model, context)
+        check_model(model, f"pass {step.name}")
+        watch(step.name, model)
+    return model
+
+
+def check_model(model: Model, after: str) -> None:
+    """Raise InternalError unless the model is well formed and every op accepts its operands."""
+
+    def require(ok: bool, what: str) -> None:
+        if not ok:
+            raise InternalError(f"{model.name} after {after}", what)
+
+    known = set(model.inputs) | {c.name for c in model.consts} | {s.name for s in model.states}
+    for value in known:
+        require(value in model.types, f"value {value} has no type")
+    for op in model.ops:
+        require(op.level == model.level, f"{type(op).__name__} does not belong to level {model.level}")
+        for value in op.inputs:
+            require(value in known, f"{type(op).__name__} reads {value} before it is written")
+        for value in op.outputs:
+            require(value not in known, f"{value} is written twice")
+            require(value in model.types, f"value {value} has no type")
+            known.add(value)
+        op.check(model.types)
+    for value in model.outputs:
+        require(value in known, f"output {value} is never written")
+
+
+def evaluate(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """All values of the model for a batch of inputs (leading axis: batch)."""
+    env: dict[str, Array] = dict(inputs)
+    for const in model.consts:
+        env[const.name] = const.data
+    for op in model.ops:
+        env.update(zip(op.outputs, op.eval(*(env[v] for v in op.inputs)), strict=True))
+    return env
+
+
+def value_type(types: Mapping[str, TensorType], name: str, op: str) -> TensorType:
+    """The type of a value, or InternalError."""
+    if name not in types:
+        raise InternalError(op, f"value {name} has no type")
+    return types[name]

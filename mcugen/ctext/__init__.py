@@ -1,0 +1,1 @@
+"""C as text: literals, identifiers, comments, arrays. Knows C and nothing else."""

@@ -1,0 +1,60 @@
+"""Live Python objects to Models: LightGBM boosters and wrappers, scikit-learn estimators.
+
+Objects are recognised by the names of their classes and modules, so that neither library is imported for a user who
+has files only. ONNX objects are not here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mcugen.core.types import Model
+from mcugen.errors import InputError, UnsupportedError
+from mcugen.frontends import lightgbm, sklearn
+
+_LIGHTGBM = frozenset({"Booster", "LGBMModel"})
+_HOLDERS = {
+    "best_estimator_": "pass the fitted estimator inside it: search.best_estimator_",
+    "steps": "pass the last step, pipeline[-1], and do the earlier steps before the call",
+    "calibrated_classifiers_": "pass the estimator that was calibrated",
+}
+
+
+def load_object(obj: Any, name: str) -> Model:
+    """The source model of a fitted ``obj``; ``name`` becomes Model.name.
+
+    Accepts lightgbm.Booster, LightGBM's scikit-learn wrappers, and the estimators in ``sklearn.ESTIMATORS``. A booster
+    gives the trees that its ``predict`` uses: up to the best iteration, if early stopping found one. Raises InputError
+    for an object that was not fitted, UnsupportedError for any other object.
+    """
+    found = _base(obj, "lightgbm", _LIGHTGBM)
+    if found is not None:
+        return _load_lightgbm(obj, name, found)
+    found = _base(obj, "sklearn", sklearn.ESTIMATORS)
+    if found is not None:
+        return sklearn.load_estimator(obj, name, found)
+    hint = next((text for attribute, text in _HOLDERS.items() if hasattr(obj, attribute)), "")
+    accepted = ", ".join(("lightgbm.Booster", "LGBMClassifier", "LGBMRegressor", "LGBMRanker", *sklearn.ESTIMATORS))
+    raise UnsupportedError(type(obj).__name__, "cannot be translated", hint or f"accepted: {accepted}")
+
+
+def _base(obj: Any, package: str, names: Any) -> type | None:
+    """The nearest class of ``obj`` that ``package`` defines and that is among ``names``."""
+    for cls in type(obj).__mro__:
+        if cls.__module__.partition(".")[0] == package and cls.__name__ in names:
+            return cls
+    return None
+
+
+def _load_lightgbm(obj: Any, name: str, base: type) -> Model:
+    """Through LightGBM's own text, which holds all that prediction needs, in 17 digits."""
+    file = type(obj).__name__
+    if base.__name__ == "Booster":
+        return lightgbm.load_text(obj.model_to_string().encode(), file, name)
+    if getattr(obj, "_Booster", None) is None:
+        raise InputError(file, "this estimator is not fitted", "call fit first")
+    model = lightgbm.load_text(obj.booster_.model_to_string().encode(), file, name)
+    # The wrapper trains on class numbers; a custom objective has no labels, and there predict gives raw scores.
+    labels = tuple(str(c) for c in getattr(obj, "classes_", ()))
+    return replace(model, labels=labels) if len(labels) == len(model.labels) else model

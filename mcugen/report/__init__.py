@@ -1,0 +1,1 @@
+"""One report value, printed for a terminal or as JSON."""

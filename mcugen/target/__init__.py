@@ -1,0 +1,1 @@
+"""Boards, placement of items into memories, and the linker fragment as a value."""

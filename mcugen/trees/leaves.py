@@ -1,0 +1,151 @@
+"""Leaves in fixed point or float, with a proven bound on the score.
+
+Fixed point: a leaf is ``base part + q * unit`` with ``unit`` a power of two. From each tree a multiple of the unit
+near the middle of its range is taken away and added to one base per output: it costs no accuracy, and the unit then
+depends on the widest tree, not on where boost_from_average put the mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import frexp
+
+import numpy as np
+
+from mcugen.core.types import Array, Bound, DType
+from mcugen.errors import UnsupportedError
+
+_INT32 = 2**31 - 1
+_EPS = {DType.F64: 2.0**-53, DType.F32: 2.0**-24}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedLeaves:
+    """``leaf`` (L, V) of ``dtype``; ``base`` (K,) int32 or the float type; ``unit`` is 1.0 for floats."""
+
+    dtype: DType
+    leaf: Array
+    base: Array
+    unit: float
+    bound: Bound
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeafSource:
+    """Float leaves in layout order: ``value`` (L, V) float64, ``first`` (T + 1,) the first leaf of each tree,
+
+    ``base`` (K,) float64. With V = 1 tree t adds to output ``t % K``.
+    """
+
+    value: Array
+    first: Array
+    base: Array
+
+    @property
+    def outputs(self) -> int:
+        return int(self.base.size)
+
+    def low(self) -> Array:
+        """(T, V) the smallest leaf of each tree."""
+        return np.minimum.reduceat(self.value, self.first[:-1], axis=0)
+
+    def high(self) -> Array:
+        """(T, V) the largest leaf of each tree."""
+        return np.maximum.reduceat(self.value, self.first[:-1], axis=0)
+
+    def per_output(self, per_tree: Array) -> Array:
+        """(T, V) figures of trees, added up for each output: (K,)."""
+        if per_tree.shape[1] > 1:
+            return np.asarray(per_tree.sum(axis=0))
+        k = self.outputs
+        padded = np.zeros(-(-per_tree.shape[0] // k) * k)
+        padded[: per_tree.shape[0]] = per_tree[:, 0]
+        return np.asarray(padded.reshape(-1, k).sum(axis=0))
+
+
+def pack_leaves(source: LeafSource, dtype: DType, where: str) -> PackedLeaves:
+    """Leaves of type ``dtype`` (int16, int32, float32, float64)."""
+    return _pack_float(source, dtype, where) if dtype.is_float else _pack_fixed(source, dtype, where)
+
+
+def _rounding(source: LeafSource, eps: float) -> Array:
+    """(K,) an upper bound on the rounding of a float sum in any order: (n + 1) * eps * sum of magnitudes."""
+    magnitude = np.maximum(np.abs(source.low()), np.abs(source.high()))
+    total = source.per_output(magnitude) + np.abs(source.base)
+    return np.asarray((source.first.size + 1) * eps * total * (1 + 2.0**-20))
+
+
+def _bound(source: LeafSource, error: Array) -> Bound:
+    low = source.per_output(source.low()) + source.base
+    high = source.per_output(source.high()) + source.base
+    return Bound(float(error.max()), float(low.min()), float(high.max()))
+
+
+def _pack_float(source: LeafSource, dtype: DType, where: str) -> PackedLeaves:
+    with np.errstate(over="ignore"):
+        leaf = source.value.astype(dtype.np)
+        base = source.base.astype(dtype.np)
+    if dtype is DType.F64:
+        # The library adds the same doubles in the same order: the same bits.
+        return PackedLeaves(dtype, leaf, base, 1.0, _bound(source, np.zeros(source.outputs)))
+    if not np.isfinite(leaf).all() or not np.isfinite(base).all():
+        raise UnsupportedError(where, "a leaf is too large for float32", "use --leaf float64")
+    gap = np.abs(leaf.astype(np.float64) - source.value)
+    worst = np.maximum.reduceat(gap, source.first[:-1], axis=0)
+    error = source.per_output(worst) + np.abs(base.astype(np.float64) - source.base)
+    error = error * (1 + 2.0**-20) + _rounding(source, _EPS[dtype]) + _rounding(source, _EPS[DType.F64])
+    return PackedLeaves(dtype, leaf, base, 1.0, _bound(source, error))
+
+
+def _pack_fixed(source: LeafSource, dtype: DType, where: str) -> PackedLeaves:
+    low, high = source.low(), source.high()
+    exponent = _first_exponent(low, high, source, dtype)
+    for e in range(exponent, exponent + 64):
+        packed = _try_unit(source, low, high, dtype, e)
+        if packed is not None:
+            return packed
+    raise UnsupportedError(where, f"the leaves do not fit {dtype.label}", "use --leaf float64")
+
+
+def _first_exponent(low: Array, high: Array, source: LeafSource, dtype: DType) -> int:
+    """A unit that is surely not too coarse: the widest tree's half range over the type's top."""
+    half = float(np.max(high - low)) / 2
+    largest = max(half / dtype.max, float(np.abs(source.base).max(initial=0.0)) / 2**31, 2.0**-1000)
+    return max(frexp(largest)[1] - 2, -1000)
+
+
+def _try_unit(source: LeafSource, low: Array, high: Array, dtype: DType, exponent: int) -> PackedLeaves | None:
+    """Leaves in units of 2**exponent, or None if something does not fit."""
+    unit = 2.0**exponent
+    with np.errstate(over="ignore"):
+        offset = np.rint((low / 2 + high / 2) / unit)
+        per_leaf = np.repeat(offset, np.diff(source.first), axis=0)
+        q = np.rint(source.value / unit - per_leaf)
+    if not np.isfinite(q).all() or np.abs(q).max() > dtype.max or np.abs(offset).max() > 2.0**52:
+        return None
+    base_parts = source.base / unit + source.per_output(offset)
+    base = np.rint(base_parts)
+    # Proof that no prefix of the int32 sum overflows: the base and all magnitudes together fit.
+    reach = np.abs(base) + source.per_output(_tree_peak(np.abs(q), source.first))
+    if reach.max() > _INT32:
+        return None
+    gap = np.abs((source.value / unit - per_leaf) - q) * unit
+    worst = np.maximum.reduceat(gap, source.first[:-1], axis=0)
+    base_error = np.array([_base_error(source, offset, base, k, unit) for k in range(source.outputs)])
+    error = source.per_output(worst) * (1 + 2.0**-20) + base_error + _rounding(source, _EPS[DType.F64])
+    leaf = q.astype(dtype.np)
+    return PackedLeaves(dtype, leaf, base.astype(np.int32), unit, _bound(source, error))
+
+
+def _tree_peak(q: Array, first: Array) -> Array:
+    return np.maximum.reduceat(q, first[:-1], axis=0)
+
+
+def _base_error(source: LeafSource, offset: Array, base: Array, k: int, unit: float) -> float:
+    """``|base * unit - (source base + offsets * unit)|``, exactly, rounded up."""
+    column = offset[:, k] if offset.shape[1] > 1 else offset[k :: source.outputs, 0]
+    total = sum(int(v) for v in column.tolist())
+    exact = Fraction(float(source.base[k])) + total * Fraction(unit)
+    gap = abs(Fraction(float(base[k])) * Fraction(unit) - exact)
+    return float(gap) * (1 + 2.0**-50)

@@ -1,0 +1,263 @@
+"""Passes of the tree family: source ops (float64) to machine ops (integers, or the floats the user asked for)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import floor
+
+import numpy as np
+
+from mcugen.core.op import MachineOp
+from mcugen.core.passes import Step
+from mcugen.core.types import Array, Bound, DType, Loc, Model, QParams, TensorType
+from mcugen.errors import InternalError, UnsupportedError
+from mcugen.trees.columns import Columns, code_nodes
+from mcugen.trees.decisions import decide_nodes
+from mcugen.trees.forest import Forest, LinearLeaves
+from mcugen.trees.layout import Layout, lay_out
+from mcugen.trees.leaves import LeafSource, PackedLeaves, pack_leaves
+from mcugen.trees.ops import (
+    Above,
+    ArgMax,
+    DivideScores,
+    RankInputs,
+    ScaleScores,
+    Softmax,
+    SumLeaves,
+    SumLinear,
+    Transform,
+)
+from mcugen.trees.signals import InputSpec
+from mcugen.trees.source import Average, Decide, Link, TreeEnsemble
+from mcugen.trees.tables import TreeTables, make_tables
+
+OUTPUTS = ("raw", "class", "proba")
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOptions:
+    """What the user chose: the input, ``output`` (raw, class, proba) and the type of the leaves."""
+
+    spec: InputSpec
+    output: str
+    leaf: DType
+
+
+def select_output(model: Model, options: TreeOptions) -> Model:
+    """Keep what the chosen output needs: the score, the prediction, or a decision on the score.
+
+    Front ends give two outputs, the score and the prediction. Classes of one score: above ``model.class_above``.
+    """
+    score, prediction = model.outputs
+    if options.output == "raw":
+        ops = tuple(op for op in model.ops if prediction not in op.outputs)
+        return replace(model, ops=ops, outputs=(score,))
+    if options.output == "proba":
+        return replace(model, outputs=(prediction,))
+    if not model.labels:
+        raise UnsupportedError(
+            "--output class", f"{model.source.name} is not a classifier", "use --output raw or proba"
+        )
+    ops = tuple(op for op in model.ops if prediction not in op.outputs)
+    decide = Decide((score,), ("class",), Loc(model.source.name, "class"), model.class_above)
+    types = {**model.types, "class": TensorType((1,), DType.I32)}
+    return replace(model, ops=(*ops, decide), outputs=("class",), types=types)
+
+
+def bind_inputs(model: Model, options: TreeOptions) -> Model:
+    """Declare the type of x and the signal of each feature; refuse maps that have no meaning."""
+    ensemble = _ensemble(model)
+    features = []
+    categorical = set(ensemble.forest.feature[ensemble.forest.categorical].tolist())
+    for i, (feature, signal) in enumerate(zip(model.features, options.spec.signals, strict=True)):
+        if signal.scale is not None and i in categorical:
+            raise UnsupportedError(
+                f"--spec {feature.name}", "a categorical feature cannot have a scale", "remove scale and offset"
+            )
+        features.append(replace(feature, scale=signal.scale, offset=signal.offset, missing=signal.missing))
+    types = {**model.types, "x": TensorType((ensemble.forest.n_features,), options.spec.dtype)}
+    return replace(model, features=tuple(features), types=types)
+
+
+def lower_trees(model: Model, options: TreeOptions) -> Model:
+    """Source ops to machine ops: thresholds to ranks, leaves packed, the rest op by op."""
+    ensemble = _ensemble(model)
+    forest, where = ensemble.forest, str(ensemble.loc)
+    decisions = decide_nodes(forest, options.spec)
+    layout = lay_out(forest, decisions)
+    coded = code_nodes(forest, decisions, options.spec, layout.node)
+    names = layout.leaf - forest.first_leaf[forest.tree_of_leaf[layout.leaf]]
+    tables = make_tables(coded, layout, names, where)
+    lowering = _Lowering(model, options)
+    lowering.rank(coded.columns)
+    if forest.linear is not None:
+        lowering.sum_linear(ensemble, layout, tables)
+    else:
+        lowering.sum_leaves(ensemble, layout, tables)
+    for op in model.ops:
+        if isinstance(op, Average):
+            lowering.average(op)
+        elif isinstance(op, Link):
+            lowering.link(op)
+        elif isinstance(op, Decide):
+            lowering.decide(op)
+    return lowering.model()
+
+
+#: In this order: outputs first, so that nothing is lowered in vain.
+TREE_PASSES: tuple[Step[TreeOptions], ...] = (
+    Step("select_output", select_output),
+    Step("bind_inputs", bind_inputs),
+    Step("lower_trees", lower_trees),
+)
+
+
+def _ensemble(model: Model) -> TreeEnsemble:
+    first = model.ops[0]
+    if not isinstance(first, TreeEnsemble):
+        raise InternalError(model.name, "a tree model starts with a TreeEnsemble")
+    return first
+
+
+class _Lowering:
+    """Collects machine ops. ``value`` is the current score, ``divisor`` the mean that is still to be taken."""
+
+    def __init__(self, model: Model, options: TreeOptions) -> None:
+        self._model, self._options = model, options
+        self._ops: list[MachineOp] = []
+        self._types: dict[str, TensorType] = {"x": model.types["x"]}
+        self._bounds: dict[str, Bound] = {}
+        self._value, self._divisor = "rank", 1
+
+    def _add(self, op: MachineOp, result: str, kind: TensorType) -> None:
+        self._ops.append(op)
+        self._types[result] = kind
+        self._value = result
+
+    def rank(self, columns: Columns) -> None:
+        spec = self._options.spec
+        dtype = next(t for t in (DType.U8, DType.U16, DType.U32) if columns.top_rank <= t.max)
+        op = RankInputs(
+            ("x",),
+            ("rank",),
+            self._model.ops[0].loc,
+            spec.dtype,
+            columns,
+            np.array([s.missing is not None for s in spec.signals]),
+            np.array([s.missing or 0 for s in spec.signals], np.int64),
+        )
+        self._add(op, "rank", TensorType((max(columns.n_columns, 1),), dtype))
+
+    def sum_leaves(self, ensemble: TreeEnsemble, layout: Layout, tables: TreeTables) -> None:
+        where = str(ensemble.loc)
+        source = _leaf_source(ensemble, layout)
+        packed = pack_leaves(source, self._options.leaf, where)
+        op = SumLeaves(("rank",), ("score",), ensemble.loc, tables, packed)
+        self._score(op, packed)
+
+    def _score(self, op: SumLeaves, packed: PackedLeaves) -> None:
+        fixed = not packed.dtype.is_float
+        q = QParams(packed.unit) if fixed else None
+        self._bounds["score"] = packed.bound
+        self._add(op, "score", TensorType((packed.base.size,), op.sum_dtype, q))
+
+    def sum_linear(self, ensemble: TreeEnsemble, layout: Layout, tables: TreeTables) -> None:
+        where, spec = str(ensemble.loc), self._options.spec
+        if self._options.leaf is not DType.F64:
+            what = f"linear trees have no bound with --leaf {self._options.leaf.label}"
+            raise UnsupportedError(where, what, "use --leaf float64")
+        if any(s.single for s in spec.signals):
+            raise UnsupportedError(where, "linear trees with float32 sensor maps", "use arithmetic = float64 in --spec")
+        linear = ensemble.forest.linear
+        assert linear is not None
+        op = SumLinear(
+            ("rank", "x"),
+            ("score",),
+            ensemble.loc,
+            tables,
+            ensemble.forest.leaf_value[layout.leaf, 0],
+            _linear_in_layout(linear, layout.leaf),
+            ensemble.base,
+            spec,
+            ensemble.forest.zero_band,
+        )
+        self._bounds["score"] = Bound(0.0, float("-inf"), float("inf"))
+        self._add(op, "score", TensorType((ensemble.base.size,), DType.F64))
+
+    def average(self, op: Average) -> None:
+        """Fixed point takes the mean in its scale; floats divide, where the mean is read as it is."""
+        kind = self._types[self._value]
+        bound = self._bounds[self._value]
+        mean = Bound(bound.error / op.count, bound.range_low / op.count, bound.range_high / op.count)
+        if kind.q is not None:
+            self._types[self._value] = replace(kind, q=QParams(kind.q.scale / op.count))
+            self._bounds[self._value] = mean
+            return
+        if self._model.outputs[0] not in op.outputs and kind.dtype is DType.F64:
+            self._divisor = op.count  # ScaleScores divides before it rounds to float32
+            self._bounds[self._value] = mean
+            return
+        divide = DivideScores((self._value,), ("mean",), op.loc, kind.dtype, op.count, kind.count)
+        self._bounds["mean"] = Bound(mean.error * (1 + 2.0**-20), mean.range_low, mean.range_high)
+        self._add(divide, "mean", kind)
+
+    def link(self, op: Link) -> None:
+        kind = self._types[self._value]
+        real = TensorType(kind.shape, DType.F32)
+        if kind.dtype is not DType.F32:
+            scale = kind.q.scale if kind.q is not None else 1.0
+            to_float = ScaleScores((self._value,), ("real",), op.loc, kind.dtype, scale, self._divisor, kind.count)
+            self._add(to_float, "real", real)
+        if op.kind == "softmax":
+            self._add(Softmax((self._value,), ("prediction",), op.loc, kind.count), "prediction", real)
+        elif op.kind != "identity":
+            transform = Transform((self._value,), ("prediction",), op.loc, op.kind, op.slope, kind.count)
+            self._add(transform, "prediction", real)
+
+    def decide(self, op: Decide) -> None:
+        kind = self._types[self._value]
+        index = TensorType((1,), DType.I32)
+        if kind.count > 1:
+            self._add(ArgMax((self._value,), ("class",), op.loc, kind.dtype, kind.count), "class", index)
+            return
+        limit = _limit(op.threshold, kind)
+        self._add(Above((self._value,), ("class",), op.loc, kind.dtype, limit), "class", index)
+
+    def model(self) -> Model:
+        return replace(
+            self._model,
+            level="machine",
+            types=self._types,
+            ops=tuple(self._ops),
+            outputs=(self._value,),
+            bounds=self._bounds,
+        )
+
+
+def _limit(threshold: float, kind: TensorType) -> float:
+    """The largest finite score of the type that is not above ``threshold``."""
+    if kind.q is not None:
+        return float(min(max(floor(min(threshold / kind.q.scale, 2.0**40)), DType.I32.min), DType.I32.max))
+    top = float(np.finfo(kind.dtype.np).max)
+    value = np.clip(threshold, -top, top)
+    near = kind.dtype.np.type(value)
+    return float(np.nextafter(near, kind.dtype.np.type(-np.inf)) if near > value else near)
+
+
+def _leaf_source(ensemble: TreeEnsemble, layout: Layout) -> LeafSource:
+    value = ensemble.forest.leaf_value[layout.leaf]
+    first = np.concatenate([[0], np.cumsum(layout.sizes + 1)]).astype(np.int64)
+    return LeafSource(value, first, np.asarray(ensemble.base, np.float64))
+
+
+def _linear_in_layout(linear: LinearLeaves, leaf: Array) -> LinearLeaves:
+    """The linear models of the leaves in layout order."""
+    count = np.diff(linear.first_term)[leaf]
+    first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    terms = np.repeat(linear.first_term[leaf], count) + np.arange(int(first[-1])) - np.repeat(first[:-1], count)
+    return LinearLeaves(linear.const[leaf], first, linear.feature[terms], linear.coef[terms])
+
+
+def forest_of(model: Model) -> Forest:
+    """The forest of a source model."""
+    return _ensemble(model).forest

@@ -1,0 +1,139 @@
+"""RankInputs: each input to its rank among the thresholds of its column, or to the code of its category."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mcugen.core.op import Cost, Item, MachineOp, Names, OpText
+from mcugen.core.passes import value_type
+from mcugen.core.types import Array, DType, TensorType
+from mcugen.errors import InternalError
+from mcugen.trees.columns import Columns
+from mcugen.trees.keys import key_code, key_ctype, keys_of
+from mcugen.trees.ops.support import code_item, define, short_type, table_item
+
+_CODE_BYTES = 180
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankInputs(MachineOp):
+    """x (F,) -> rank (columns,), exact.
+
+    ``sentinel``: (F,) the input that means "missing", where ``has_sentinel`` (integer inputs only).
+    """
+
+    kernel: ClassVar[tuple[str, str]] = ("MCG_R_NAME", "include/mcg_trees_rank.h")
+
+    dtype: DType
+    columns: Columns
+    has_sentinel: Array
+    sentinel: Array
+
+    def check(self, types: Mapping[str, TensorType]) -> None:
+        x = value_type(types, self.inputs[0], "RankInputs")
+        rank = value_type(types, self.outputs[0], "RankInputs")
+        c = self.columns
+        ok = x.dtype is self.dtype and rank.shape == (max(c.n_columns, 1),) and c.top_rank <= rank.dtype.max
+        inside = c.n_columns == 0 or max(c.feature.max(initial=0), c.category_feature.max(initial=0)) < x.count
+        ascending = all(bool(np.all(np.diff(part) >= 0)) for part in self._parts(c.keys, c.count))
+        if not (ok and inside and ascending):
+            raise InternalError(str(self.loc), "RankInputs: columns do not fit the types, or keys are not ascending")
+
+    @staticmethod
+    def _parts(flat: Array, counts: Array) -> list[Array]:
+        return np.split(flat, np.cumsum(counts)[:-1]) if counts.size else []
+
+    def eval(self, *args: Array) -> tuple[Array, ...]:
+        """(N, F) inputs -> (N, columns) int64 ranks."""
+        x, c = args[0], self.columns
+        rank = np.zeros((len(x), max(c.n_columns, 1)), np.int64)
+        for i, keys in enumerate(self._parts(c.keys, c.count)):
+            feature = int(c.feature[i])
+            key = keys_of(np.ascontiguousarray(x[:, feature]), self.dtype)
+            missing = np.isnan(x[:, feature]) if self.dtype.is_float else np.zeros(len(x), np.bool_)
+            if self.has_sentinel[feature]:
+                missing = missing | (key == self.sentinel[feature])
+            if c.zero_missing[i]:
+                missing = missing | (key >= c.zero_low[i]) & (key <= c.zero_high[i])
+            rank[:, i] = np.where(missing, c.missing_rank[i], np.searchsorted(keys, key, side="left"))
+        for g, categories in enumerate(self._parts(c.categories, c.category_count)):
+            value = x[:, int(c.category_feature[g])].astype(np.float64)
+            rank[:, c.n_numeric + g] = _codes(value, categories, c.exact)
+        return (rank,)
+
+    @property
+    def _wide(self) -> bool:
+        c = self.columns
+        return bool(max(c.count.max(initial=0), c.category_count.max(initial=0)) > 0xFFFF)
+
+    def items(self, prefix: str) -> tuple[Item, ...]:
+        c, width = self.columns, 32 if self._wide else 16
+        struct, key = ("u4" if self._wide else "u2"), np.dtype(key_code(self.dtype))
+        keys_read = float(np.ceil(np.log2(c.count + 1.0)).sum())
+        found = [code_item(f"{prefix}_rank", _CODE_BYTES, 12 * c.n_columns + 8 * keys_read, "ranks the inputs")]
+        if c.n_numeric:
+            rows = np.stack([c.feature, c.count, c.missing_rank, c.zero_missing], axis=1).astype(struct)
+            about = "input, number of keys, rank of a missing value, flags"
+            found.append(table_item(f"{prefix}_columns", f"mcg_column{width}_t", rows, c.n_numeric, about))
+            about = "sorted thresholds of each column, as keys"
+            found.append(table_item(f"{prefix}_keys", key_ctype(self.dtype), c.keys.astype(key), keys_read, about))
+        if c.zero_missing.any():
+            zeros = np.stack([c.zero_low, c.zero_high], axis=1).reshape(-1).astype(key)
+            found.append(table_item(f"{prefix}_zeros", key_ctype(self.dtype), zeros, c.n_numeric, "keys that are zero"))
+        if self.has_sentinel.any() and c.n_numeric:
+            pairs = np.stack([self.has_sentinel, self.sentinel], axis=1)[c.feature].reshape(-1).astype(key)
+            about = "has a sentinel, sentinel"
+            found.append(table_item(f"{prefix}_sentinels", key_ctype(self.dtype), pairs, c.n_numeric, about))
+        if c.category_feature.size:
+            rows = np.stack([c.category_feature, c.category_count], axis=1).astype(struct)
+            reads = float(np.ceil(np.log2(c.category_count + 1.0)).sum())
+            about = "input, number of categories"
+            found.append(table_item(f"{prefix}_groups", f"mcg_category{width}_t", rows, rows.shape[0], about))
+            about = "categories that have a code"
+            found.append(table_item(f"{prefix}_categories", "int32_t", c.categories.astype(np.int32), reads, about))
+        return tuple(found)
+
+    def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
+        c = self.columns
+        macros = {
+            "NAME": f"{prefix}_rank",
+            "SECTION": names.section[f"{prefix}_rank"],
+            "TYPE": short_type(self.dtype),
+            "RANK": f"{prefix}_rank_t",
+            "WIDTH": "32" if self._wide else "16",
+            "COLUMNS": f"{c.n_numeric}",
+            "GROUPS": f"{c.category_feature.size}",
+            "EXACT": str(int(c.exact)),
+            "ZERO": str(int(bool(c.zero_missing.any()))),
+            "SENTINEL": str(int(bool(self.has_sentinel.any() and c.n_numeric))),
+        }
+        text = define("MCG_R", macros) + '#include "mcugen/mcg_trees_rank.h"\n'
+        tables = [
+            names.table.get(f"{prefix}_{t}", "NULL")
+            for t in ("columns", "keys", "zeros", "sentinels", "groups", "categories")
+        ]
+        call = f"{prefix}_rank({', '.join(tables)}, {args[0]}, {results[0]});"
+        return OpText((), text, call)
+
+    def cost(self) -> Cost:
+        c = self.columns
+        steps = float(np.ceil(np.log2(c.count + 1.0)).sum() + np.ceil(np.log2(c.category_count + 1.0)).sum())
+        return Cost(reads=steps + c.n_columns, macs=0, steps=steps, worst_steps=int(steps))
+
+
+def _codes(value: Array, categories: Array, exact: bool) -> Array:
+    """Codes of category values: one behind the last for all that has none."""
+    with np.errstate(invalid="ignore"):
+        usable = (value > -1.0) & (value < 2.0**31)
+        whole = np.trunc(np.where(usable, value, 0.0))
+    if exact:
+        usable &= whole == value
+    place = np.searchsorted(categories, whole)
+    hit = usable & (place < categories.size)
+    if categories.size:
+        hit &= categories[np.minimum(place, categories.size - 1)] == whole
+    return np.where(hit, place, categories.size)

@@ -1,0 +1,1 @@
+"""Input vectors, golden files, host builds, comparison."""

@@ -1,0 +1,169 @@
+"""The generated C as a shared library on the host, and its functions as calls on arrays.
+
+The library is loaded in cffi's ABI mode, so no Python headers are needed. Linux and macOS.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import cffi
+import numpy as np
+
+from mcugen.core.types import Array, DType
+from mcugen.errors import DiffersError, InternalError
+from mcugen.verify.compiler import BASE_FLAGS, HostCompiler, compile_c, find_host_compiler
+
+__all__ = ["HostCompiler", "HostModel", "build_shared", "find_host_compiler"]
+
+SHARED_FLAGS = (*BASE_FLAGS, "-O2", "-fPIC", "-shared")
+
+
+@contextmanager
+def build_shared(
+    files: Mapping[str, str | bytes],
+    sources: Sequence[str],
+    compiler: HostCompiler,
+    extra_flags: Sequence[str] = (),
+) -> Iterator[Path]:
+    """The path of a shared library of ``sources``, in a temporary folder that goes when the context ends.
+
+    ``files``: relative POSIX path -> content, of sources and headers. InternalError with the compiler's first
+    complaint if it refuses our code.
+    """
+    with tempfile.TemporaryDirectory(prefix="mcugen-") as name:
+        yield compile_c(Path(name), files, sources, compiler, (*SHARED_FLAGS, *extra_flags), "model.so")
+
+
+class HostModel:
+    """The functions of one model in a shared library. A context manager: the library is closed at its end.
+
+    ``input_count`` and ``output_count`` are elements a sample. ``leaf_type`` and ``trees`` are needed for
+    ``leaves`` only, of a library that was built with -DMCG_TRACE.
+    """
+
+    def __init__(
+        self,
+        library: Path,
+        name: str,
+        input_type: DType,
+        input_count: int,
+        output_type: DType,
+        output_count: int,
+        *,
+        leaf_type: DType = DType.U16,
+        trees: int = 0,
+    ) -> None:
+        self.name = name
+        self._in, self._inputs = input_type, input_count
+        self._out, self._outputs = output_type, output_count
+        self._leaf, self._trees = leaf_type, trees
+        self._ffi = cffi.FFI()
+        x, y, leaf = input_type.ctype, output_type.ctype, leaf_type.ctype
+        self._ffi.cdef(
+            f"int32_t {name}_run(const {x} *x, {y} *y);"
+            f"int32_t {name}_run_batch(const {x} *x, {y} *y, uint32_t n);"
+            f"int32_t {name}_leaves(const {x} *x, {leaf} *leaf);"
+            f"int32_t {name}_selftest(void);"
+            "void mcg_sections_init(void);"
+        )
+        try:
+            self._lib: Any = self._ffi.dlopen(str(library.resolve()))
+        except OSError as e:
+            raise InternalError(f"host library of {name}", str(e)) from None
+
+    def __enter__(self) -> HostModel:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Unloads the library; no call is possible after it. Closing twice is harmless."""
+        if self._lib is not None:
+            self._ffi.dlclose(self._lib)
+            self._lib = None
+
+    def run(self, x: Array) -> Array:
+        """Outputs (n, output_count) of samples ``x`` (n, ...) of the input type.
+
+        Through NAME_run_batch where it exists, else NAME_run sample by sample. DiffersError if a call does not
+        return MCG_OK.
+        """
+        rows = self._rows(x)
+        y = np.zeros((len(rows), self._outputs), dtype=self._out.np)
+        if len(rows) == 0:
+            return y
+        batch = self._optional(f"{self.name}_run_batch")
+        if batch is None:
+            return self.run_each(rows)
+        status = int(batch(self._pointer(rows, self._in), self._pointer(y, self._out), len(rows)))
+        self._check(f"{self.name}_run_batch", status, None)
+        return y
+
+    def run_each(self, x: Array) -> Array:
+        """As ``run``, always through NAME_run: the function that users call most."""
+        rows = self._rows(x)
+        y = np.zeros((len(rows), self._outputs), dtype=self._out.np)
+        one = self._function(f"{self.name}_run")
+        if len(rows):
+            x_ptr, y_ptr = self._pointer(rows, self._in), self._pointer(y, self._out)
+            for i in range(len(rows)):
+                status = int(one(x_ptr + i * self._inputs, y_ptr + i * self._outputs))
+                self._check(f"{self.name}_run", status, i)
+        return y
+
+    def leaves(self, x: Array) -> Array:
+        """The leaf of each tree, (n, trees) of the leaf type, for samples ``x`` (n, ...)."""
+        rows = self._rows(x)
+        leaf = np.zeros((len(rows), self._trees), dtype=self._leaf.np)
+        trace = self._function(f"{self.name}_leaves")
+        if self._trees == 0:
+            raise InternalError(self.name, "leaves() needs the count of trees")
+        if len(rows):
+            x_ptr, leaf_ptr = self._pointer(rows, self._in), self._pointer(leaf, self._leaf)
+            for i in range(len(rows)):
+                status = int(trace(x_ptr + i * self._inputs, leaf_ptr + i * self._trees))
+                self._check(f"{self.name}_leaves", status, i)
+        return leaf
+
+    def selftest(self) -> int:
+        """What NAME_selftest returns: 0, or 1 + the first vector that fails."""
+        return int(self._function(f"{self.name}_selftest")())
+
+    def init_sections(self) -> None:
+        """Calls mcg_sections_init, after which tables are read from their copies."""
+        self._function("mcg_sections_init")()
+
+    def _rows(self, x: Array) -> Array:
+        if x.dtype != self._in.np or x.ndim < 1 or x.size != x.shape[0] * self._inputs or len(x) >= 2**32:
+            raise InternalError(
+                self.name,
+                f"input {x.dtype} {x.shape} for a model of {self._inputs} {self._in.label} a sample",
+            )
+        return np.require(x.reshape(x.shape[0], self._inputs), requirements=["C", "A"])
+
+    def _pointer(self, data: Array, dtype: DType) -> Any:
+        """A pointer to the first element; the caller keeps ``data`` alive."""
+        return self._ffi.cast(f"{dtype.ctype} *", self._ffi.from_buffer(data))
+
+    def _optional(self, symbol: str) -> Any:
+        if self._lib is None:
+            raise InternalError(self.name, "the library is closed")
+        return getattr(self._lib, symbol, None)
+
+    def _function(self, symbol: str) -> Any:
+        function = self._optional(symbol)
+        if function is None:
+            raise InternalError(self.name, f"the library has no {symbol}")
+        return function
+
+    def _check(self, call: str, status: int, vector: int | None) -> None:
+        if status != 0:
+            place = "" if vector is None else f" for vector {vector}"
+            raise DiffersError(self.name, f"{call} returned {status}{place}, expected 0")
