@@ -71,7 +71,7 @@ class Cost:
 class Names:
     """How generated C reaches the items of a plan.
 
-    ``table[symbol]`` is an expression of type ``const T *``; ``section[symbol]`` the linker section of a function, or "".
+    ``table[symbol]`` is an expression of type ``const T *``; ``section[symbol]`` the section attribute of a function.
     """
 
     table: Mapping[str, str]
@@ -83,7 +83,7 @@ class OpText:
     """The C of one op.
 
     ``includes``: runtime headers of declarations; ``definitions``: what stands before NAME_run; ``call``: the statement
-    inside it; ``trace``: the body of NAME_leaves, where the op knows leaves.
+    inside it; ``trace``: the call that writes ``leaf``, where the op knows leaves.
     """
 
     includes: tuple[str, ...]
@@ -108,6 +108,10 @@ class MachineOp(Op):
     @abstractmethod
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
         """The C. ``args`` and ``results`` are the C names of the operands (arrays) inside NAME_run."""
+
+    def trace_items(self, prefix: str) -> tuple[Item, ...]:
+        """Tables that exist with MCG_TRACE only, for proofs; they are not placed and not counted."""
+        return ()
 
     @abstractmethod
     def cost(self) -> Cost:

@@ -27,7 +27,7 @@ _CALLED = """\
     __mcg_called_start = .;
     *(.bss.mcugen.called)
     __mcg_called_end = .;
-    . = ALIGN(32);
+    . = ALIGN(@UNIT@);
 """
 
 
@@ -91,7 +91,7 @@ def _data_section(slot: int, region: Region, board: Board) -> str:
         if clock
         else ""
     )
-    called = "" if slot else _CALLED
+    called = "" if slot else _CALLED.replace("@UNIT@", str(unit))
     return f"""\
   .mcugen_{n} (NOLOAD) : ALIGN({unit})
   {{

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mcugen.core.types import Array
+from mcugen.core.types import Array, DType
 from mcugen.trees.decisions import Decisions
 from mcugen.trees.forest import Forest
 from mcugen.trees.keys import zero_interval
@@ -53,6 +53,11 @@ class Columns:
     def n_columns(self) -> int:
         """Numeric columns, then categorical ones."""
         return int(self.feature.size + self.category_feature.size)
+
+    @property
+    def rank_dtype(self) -> DType:
+        """The narrowest type for all ranks and codes."""
+        return next(t for t in (DType.U8, DType.U16, DType.U32) if self.top_rank <= t.max)
 
     @property
     def top_rank(self) -> int:

@@ -136,7 +136,6 @@ class _Lowering:
 
     def rank(self, columns: Columns) -> None:
         spec = self._options.spec
-        dtype = next(t for t in (DType.U8, DType.U16, DType.U32) if columns.top_rank <= t.max)
         op = RankInputs(
             ("x",),
             ("rank",),
@@ -146,7 +145,7 @@ class _Lowering:
             np.array([s.missing is not None for s in spec.signals]),
             np.array([s.missing or 0 for s in spec.signals], np.int64),
         )
-        self._add(op, "rank", TensorType((max(columns.n_columns, 1),), dtype))
+        self._add(op, "rank", TensorType((max(columns.n_columns, 1),), columns.rank_dtype))
 
     def sum_leaves(self, ensemble: TreeEnsemble, layout: Layout, tables: TreeTables) -> None:
         where = str(ensemble.loc)

@@ -106,6 +106,12 @@ class TreeTables:
             found.append(table_item(f"{prefix}_sets", "uint32_t", self.set_words, share * self.steps[0], about))
         return tuple(found)
 
+    def trace_items(self, prefix: str) -> tuple[Item, ...]:
+        """The names of the leaves, for NAME_leaves."""
+        names = self.leaf_names.astype(np.uint16 if self.name_ctype == "uint16_t" else np.uint32)
+        about = "what the model calls each leaf"
+        return (table_item(f"{prefix}_leaf_names", self.name_ctype, names, self.n_trees, about),)
+
     def walk_text(self, prefix: str) -> str:
         """The instance of the walk template."""
         return (

@@ -37,7 +37,7 @@ class RankInputs(MachineOp):
         x = value_type(types, self.inputs[0], "RankInputs")
         rank = value_type(types, self.outputs[0], "RankInputs")
         c = self.columns
-        ok = x.dtype is self.dtype and rank.shape == (max(c.n_columns, 1),) and c.top_rank <= rank.dtype.max
+        ok = x.dtype is self.dtype and rank.shape == (max(c.n_columns, 1),) and rank.dtype is c.rank_dtype
         inside = c.n_columns == 0 or max(c.feature.max(initial=0), c.category_feature.max(initial=0)) < x.count
         ascending = all(bool(np.all(np.diff(part) >= 0)) for part in self._parts(c.keys, c.count))
         if not (ok and inside and ascending):
@@ -111,13 +111,17 @@ class RankInputs(MachineOp):
             "ZERO": str(int(bool(c.zero_missing.any()))),
             "SENTINEL": str(int(bool(self.has_sentinel.any() and c.n_numeric))),
         }
-        text = define("MCG_R", macros) + '#include "mcugen/mcg_trees_rank.h"\n'
+        text = (
+            f"typedef {c.rank_dtype.ctype} {prefix}_rank_t;\n\n"
+            + define("MCG_R", macros)
+            + '#include "mcugen/mcg_trees_rank.h"\n'
+        )
         tables = [
             names.table.get(f"{prefix}_{t}", "NULL")
             for t in ("columns", "keys", "zeros", "sentinels", "groups", "categories")
         ]
         call = f"{prefix}_rank({', '.join(tables)}, {args[0]}, {results[0]});"
-        return OpText((), text, call)
+        return OpText(("mcg_trees.h",), text, call)
 
     def cost(self) -> Cost:
         c = self.columns

@@ -77,16 +77,19 @@ class SumLeaves(MachineOp):
         return (
             code,
             *t.items(prefix),
-            table_item(f"{prefix}_leaves", self.leaves.dtype.ctype, flat, t.n_trees * self._values, about),
+            table_item(f"{prefix}_leaf", self.leaves.dtype.ctype, flat, t.n_trees * self._values, about),
             table_item(f"{prefix}_base", self.sum_dtype.ctype, self.leaves.base, self._outputs, "where the sums start"),
         )
+
+    def trace_items(self, prefix: str) -> tuple[Item, ...]:
+        return self.tables.trace_items(prefix)
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
         t, function = self.tables, f"{prefix}_sum"
         macros = {"NAME": function, "SECTION": names.section[function]}
         macros |= t.sum_macros(prefix, self.leaves.dtype.ctype, self.sum_dtype.ctype, self._outputs, self._values)
         text = t.walk_text(prefix) + define("MCG_S", macros) + '#include "mcugen/mcg_trees_sum.h"\n'
-        tables = t.arguments(prefix, names, names.table[f"{prefix}_leaves"])
+        tables = t.arguments(prefix, names, names.table[f"{prefix}_leaf"])
         call = f"{function}({tables}, {names.table[f'{prefix}_base']}, {args[0]}, {results[0]});"
         ids = t.arguments(prefix, names, f"{prefix}_leaf_names")
         return OpText((), text, call, f"{function}_leaves({ids}, {args[0]}, leaf);")

@@ -93,7 +93,7 @@ class SumLinear(MachineOp):
                 f"{prefix}_linear", _CODE_BYTES, 12 * t.steps[0] + 20 * mean_terms, "walks the trees, adds leaves"
             ),
             *t.items(prefix),
-            table_item(f"{prefix}_leaves", "double", self.value, 0.1 * trees, "leaves where an input is missing"),
+            table_item(f"{prefix}_leaf", "double", self.value, 0.1 * trees, "leaves where an input is missing"),
             table_item(f"{prefix}_base", "double", self.base, self.base.size, "where the sums start"),
             table_item(f"{prefix}_constant", "double", lin.const, trees, "constant of each leaf"),
             table_item(f"{prefix}_first", self._first_ctype, first, 2 * trees, "first term of each leaf"),
@@ -112,6 +112,9 @@ class SumLinear(MachineOp):
             found.append(table_item(f"{prefix}_marks", "int32_t", np.array(pairs, np.int32), mean_terms, about))
         return tuple(found)
 
+    def trace_items(self, prefix: str) -> tuple[Item, ...]:
+        return self.tables.trace_items(prefix)
+
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
         t, function = self.tables, f"{prefix}_linear"
         shared = {"NAME": f"{prefix}_plain", "SECTION": "MCG_UNUSED"}
@@ -127,7 +130,7 @@ class SumLinear(MachineOp):
         }
         text = t.walk_text(prefix) + define("MCG_S", shared) + '#include "mcugen/mcg_trees_sum.h"\n'
         text += define("MCG_L", macros) + '#include "mcugen/mcg_trees_linear.h"\n'
-        tables = [t.arguments(prefix, names, names.table[f"{prefix}_leaves"])]
+        tables = [t.arguments(prefix, names, names.table[f"{prefix}_leaf"])]
         optional = ("base", "constant", "first", "feature", "coef", "maps", "marks")
         tables += [names.table.get(f"{prefix}_{key}", "NULL") for key in optional]
         call = f"{function}({', '.join(tables)}, {args[0]}, {args[1]}, {results[0]});"

@@ -1,0 +1,75 @@
+"""manifest.json as a value: everything a machine may want to know of an export. Schema: docs/manifest.schema.json.
+
+No host compiler, no path, no time: two exports of one model are the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mcugen.core.types import Feature, Model, TensorType
+from mcugen.emit.model import ABI
+from mcugen.target.plan import Assignment, Plan
+
+
+def manifest_of(
+    model: Model, plan: Plan, options: dict[str, Any], verification: dict[str, Any], version: str
+) -> dict[str, Any]:
+    """The manifest without the list of files, which the writer adds."""
+    return {
+        "name": model.name,
+        "tool": {"name": "mcugen", "version": version, "abi": ABI},
+        "source": {"name": model.source.name, "format": model.source.format, "sha256": model.source.sha256},
+        "options": options,
+        "board": plan.board.name if plan.board is not None else None,
+        "inputs": [_tensor("x", model.types[model.inputs[0]]) | {"features": [_feature(f) for f in model.features]}],
+        "outputs": [_tensor("y", model.types[model.outputs[0]]) | {"labels": list(model.labels)}],
+        "bounds": {
+            name: {"error": b.error, "low": _finite(b.range_low), "high": _finite(b.range_high)}
+            for name, b in model.bounds.items()
+        },
+        "symbols": [_symbol(a) for a in plan.assignments],
+        "memory": [
+            {"region": u.region, "used": u.used, "available": u.available, "usable": u.usable} for u in plan.usage
+        ],
+        "notes": list(model.notes),
+        "verification": verification,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _tensor(name: str, t: TensorType) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": name, "dtype": t.dtype.label, "shape": list(t.shape)}
+    if t.q is not None:
+        entry |= {"scale": t.q.scale, "zero_point": t.q.zero_point}
+    return entry
+
+
+def _feature(f: Feature) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": f.name}
+    if f.scale is not None:
+        entry |= {"scale": f.scale, "offset": f.offset}
+    if f.missing is not None:
+        entry["missing"] = f.missing
+    if f.categories is not None:
+        entry["categories"] = list(f.categories)
+    return entry
+
+
+def _symbol(a: Assignment) -> dict[str, Any]:
+    return {
+        "symbol": a.item.symbol,
+        "role": a.item.role,
+        "type": a.item.ctype,
+        "size": a.item.size,
+        "estimated": a.item.role == "code",
+        "align": a.item.align,
+        "section": a.section,
+        "region": a.region,
+        "copied": a.copied,
+        "reason": a.reason,
+    }
