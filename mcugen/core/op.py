@@ -82,8 +82,8 @@ class Names:
 class OpText:
     """The C of one op.
 
-    ``includes``: runtime headers of declarations; ``definitions``: what stands before NAME_run; ``call``: the statement
-    inside it; ``trace``: the call that writes ``leaf``, where the op knows leaves.
+    ``includes``: runtime headers of declarations; ``definitions``: what stands before NAME_run; ``call``: the
+    statement inside it; ``trace``: the call that writes ``leaf``, where the op knows leaves.
     """
 
     includes: tuple[str, ...]

@@ -19,7 +19,7 @@ def table_text(assignment: Assignment) -> str:
     s, t = item.symbol, item.ctype
     return (
         _array(item, f"{s}_image", f'MCG_SECTION("{assignment.image_section}") ', assignment.region)
-        + f'MCG_SECTION("{assignment.section}") static {t} {s}_copy[{item.count}];\n'
+        + f'MCG_SECTION("{assignment.section}") static {_word(item)}{t} {s}_copy[{item.count}];\n'
         + f"static const void *{s}_active = {s}_image;\n"
         + f"MCG_TABLE_COPY static const mcg_table_copy_t {s}_entry = "
         + f"{{{s}_image, {s}_copy, &{s}_active, (uint32_t)sizeof {s}_copy}};\n"
@@ -37,7 +37,12 @@ def _array(item: Item, symbol: str, attribute: str, region: str) -> str:
     place = f", in {region}" if region and region != "default" else ""
     rows = array_rows(item.data, hexadecimal=item.symbol.rpartition("_")[2] in _HEX)
     head = f"/* {comment_text(item.about)}: {item.size} bytes{place}. */\n"
-    return f"{head}{attribute}static const {item.ctype} {symbol}[{item.count}] = {{\n{rows}}};\n"
+    return f"{head}{attribute}static {_word(item)}const {item.ctype} {symbol}[{item.count}] = {{\n{rows}}};\n"
+
+
+def _word(item: Item) -> str:
+    """Word alignment, so that the start-up copies whole words (and ECC memories see whole first writes)."""
+    return "_Alignas(4) " if item.align < 4 else ""
 
 
 def names_of(plan: Plan) -> Names:

@@ -13,7 +13,7 @@ from mcugen.core.types import Array, Bound, DType, Loc, Model, QParams, TensorTy
 from mcugen.errors import InternalError, UnsupportedError
 from mcugen.trees.columns import Columns, code_nodes
 from mcugen.trees.decisions import decide_nodes
-from mcugen.trees.forest import Forest, LinearLeaves
+from mcugen.trees.forest import LinearLeaves
 from mcugen.trees.layout import Layout, lay_out
 from mcugen.trees.leaves import LeafSource, PackedLeaves, pack_leaves
 from mcugen.trees.ops import (
@@ -66,7 +66,7 @@ def select_output(model: Model, options: TreeOptions) -> Model:
 
 def bind_inputs(model: Model, options: TreeOptions) -> Model:
     """Declare the type of x and the signal of each feature; refuse maps that have no meaning."""
-    ensemble = _ensemble(model)
+    ensemble = ensemble_of(model)
     features = []
     categorical = set(ensemble.forest.feature[ensemble.forest.categorical].tolist())
     for i, (feature, signal) in enumerate(zip(model.features, options.spec.signals, strict=True)):
@@ -81,7 +81,7 @@ def bind_inputs(model: Model, options: TreeOptions) -> Model:
 
 def lower_trees(model: Model, options: TreeOptions) -> Model:
     """Source ops to machine ops: thresholds to ranks, leaves packed, the rest op by op."""
-    ensemble = _ensemble(model)
+    ensemble = ensemble_of(model)
     forest, where = ensemble.forest, str(ensemble.loc)
     decisions = decide_nodes(forest, options.spec)
     layout = lay_out(forest, decisions)
@@ -112,7 +112,8 @@ TREE_PASSES: tuple[Step[TreeOptions], ...] = (
 )
 
 
-def _ensemble(model: Model) -> TreeEnsemble:
+def ensemble_of(model: Model) -> TreeEnsemble:
+    """The first op of a source model of this family."""
     first = model.ops[0]
     if not isinstance(first, TreeEnsemble):
         raise InternalError(model.name, "a tree model starts with a TreeEnsemble")
@@ -255,8 +256,3 @@ def _linear_in_layout(linear: LinearLeaves, leaf: Array) -> LinearLeaves:
     first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
     terms = np.repeat(linear.first_term[leaf], count) + np.arange(int(first[-1])) - np.repeat(first[:-1], count)
     return LinearLeaves(linear.const[leaf], first, linear.feature[terms], linear.coef[terms])
-
-
-def forest_of(model: Model) -> Forest:
-    """The forest of a source model."""
-    return _ensemble(model).forest

@@ -55,5 +55,6 @@ class InputSpec:
     def values(self, x: Array) -> Array:
         """(N, F) inputs of ``dtype`` -> (N, F) float64 values of the model."""
         if all(s == Signal() for s in self.signals):
-            return np.asarray(x, np.float64)
+            with np.errstate(invalid="ignore"):  # signalling NaNs
+                return np.asarray(x, np.float64)
         return np.stack([s.value(x[:, i]) for i, s in enumerate(self.signals)], axis=1)

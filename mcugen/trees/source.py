@@ -33,9 +33,13 @@ class TreeEnsemble(SourceOp):
     def eval(self, *args: Array) -> tuple[Array, ...]:
         """x (N, F) float64 -> raw (N, K) float64."""
         x = np.ascontiguousarray(args[0], np.float64)
+        return (self.scores(x, leaf_index(self.forest, x)),)
+
+    def scores(self, x: Array, leaf: Array) -> Array:
+        """(N, K) sums of the leaves (N, T) that the rows of x reach."""
         out = np.tile(self.base.astype(np.float64), (len(x), 1))
-        leaf_outputs(self.forest, x, leaf_index(self.forest, x), out)
-        return (out,)
+        leaf_outputs(self.forest, x, leaf, out)
+        return out
 
 
 @dataclass(frozen=True, slots=True, eq=False)

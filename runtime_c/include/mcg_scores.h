@@ -9,6 +9,10 @@
 
 #include "mcg.h"
 
+#if defined(__FAST_MATH__)
+#error "mcugen: transforms need the order of operations and infinities; build without -ffast-math"
+#endif
+
 MCG_BEGIN_DECLS
 
 /* y = (float)x * scale. */

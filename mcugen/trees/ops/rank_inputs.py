@@ -39,7 +39,7 @@ class RankInputs(MachineOp):
         c = self.columns
         ok = x.dtype is self.dtype and rank.shape == (max(c.n_columns, 1),) and rank.dtype is c.rank_dtype
         inside = c.n_columns == 0 or max(c.feature.max(initial=0), c.category_feature.max(initial=0)) < x.count
-        ascending = all(bool(np.all(np.diff(part) >= 0)) for part in self._parts(c.keys, c.count))
+        ascending = all(bool(np.all(part[1:] >= part[:-1])) for part in self._parts(c.keys, c.count))
         if not (ok and inside and ascending):
             raise InternalError(str(self.loc), "RankInputs: columns do not fit the types, or keys are not ascending")
 
@@ -61,7 +61,8 @@ class RankInputs(MachineOp):
                 missing = missing | (key >= c.zero_low[i]) & (key <= c.zero_high[i])
             rank[:, i] = np.where(missing, c.missing_rank[i], np.searchsorted(keys, key, side="left"))
         for g, categories in enumerate(self._parts(c.categories, c.category_count)):
-            value = x[:, int(c.category_feature[g])].astype(np.float64)
+            with np.errstate(invalid="ignore"):  # a signaling NaN
+                value = x[:, int(c.category_feature[g])].astype(np.float64)
             rank[:, c.n_numeric + g] = _codes(value, categories, c.exact)
         return (rank,)
 

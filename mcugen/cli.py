@@ -1,0 +1,291 @@
+"""The command line: options to calls, errors to exit codes. No logic of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from mcugen import __version__
+from mcugen import build as api
+from mcugen.errors import InputError, InternalError, McugenError
+from mcugen.report.summary import memory_rows, model_line, summary_lines, usage_lines
+from mcugen.target.board import list_boards
+from mcugen.target.plan import PlanDoesNotFitError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Trained models to verified C for microcontrollers, bit for bit as in Python.",
+)
+_out = Console(highlight=False, soft_wrap=True)
+_err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class InputType(StrEnum):
+    """C types of inputs."""
+
+    AUTO = "auto"
+    FLOAT64 = "float64"
+    FLOAT32 = "float32"
+    INT32 = "int32"
+    INT16 = "int16"
+    UINT16 = "uint16"
+    INT8 = "int8"
+    UINT8 = "uint8"
+
+
+class LeafType(StrEnum):
+    """Types of stored leaves."""
+
+    INT16 = "int16"
+    INT32 = "int32"
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+
+
+class Output(StrEnum):
+    """What y holds."""
+
+    RAW = "raw"
+    CLASS = "class"
+    PROBA = "proba"
+
+
+class Optimize(StrEnum):
+    """What to spend."""
+
+    BALANCED = "balanced"
+    RAM = "ram"
+
+
+Source = Annotated[Path, typer.Argument(help="A LightGBM model.txt.", show_default=False)]
+Folder = Annotated[Path, typer.Argument(help="A folder that mcugen exported.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def export(
+    source: Source,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder to write; the model's name by default.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Prefix of all C names; the file's name by default.")] = None,
+    board: Annotated[str, typer.Option(help="A board of `mcugen boards`, or none.")] = "stm32h743",
+    spec: Annotated[Path | None, typer.Option(help="TOML with scale, offset and missing code per input.")] = None,
+    input_dtype: Annotated[InputType, typer.Option(help="C type of the inputs.")] = InputType.AUTO,
+    output: Annotated[Output, typer.Option(help="Scores, class index, or the prediction as float.")] = Output.RAW,
+    calib: Annotated[
+        Path | None, typer.Option(help="Data (npz, npy, csv): reports the error, finds sensor scales.")
+    ] = None,
+    optimize: Annotated[Optimize, typer.Option(help="ram: nothing moves to RAM unasked.")] = Optimize.BALANCED,
+    leaf: Annotated[LeafType, typer.Option(help="Type of stored leaves.")] = LeafType.INT16,
+    max_error: Annotated[float | None, typer.Option(help="Refuse a proven bound above this.")] = None,
+    place: Annotated[
+        list[str] | None, typer.Option(metavar="SYMBOL=REGION", help="Put a symbol into a memory.")
+    ] = None,
+    num_iteration: Annotated[int | None, typer.Option(help="Use this many boosting iterations.")] = None,
+    start_iteration: Annotated[int, typer.Option(help="Begin with this boosting iteration.")] = 0,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a file would change.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Print why each symbol stands where it does.")] = False,
+    dump_ir: Annotated[Path | None, typer.Option(help="Write the model after each pass into this folder.")] = None,
+    no_verify: Annotated[bool, typer.Option("--no-verify", help="Skip the comparison; the files say so.")] = False,
+    compiler: Annotated[str | None, typer.Option("--cc", help="Host C compiler for the verification.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that were changed by hand.")] = False,
+) -> None:
+    """Translate a model, prove that the C equals Python, and write the folder."""
+    options = api.ExportOptions(
+        name=name,
+        board=None if board == "none" else board,
+        spec=spec,
+        input_dtype=input_dtype.value,
+        output=output.value,
+        calib=calib,
+        optimize=optimize.value,
+        leaf=leaf.value,
+        max_error=max_error,
+        place=_placements(place or []),
+        num_iteration=num_iteration,
+        start_iteration=start_iteration,
+        dump_ir=dump_ir,
+        verify=not no_verify,
+        force=force,
+        check=check,
+        compiler=compiler,
+    )
+    with _progress() as progress:
+        result = api.export(source, out, options, progress)
+    for line in summary_lines(result):
+        _out.print(escape(line))
+    _print_memory(result, explain)
+    _out.print(
+        escape(
+            f"wrote     {result.out} ({len(result.written.written)} files, {len(result.written.unchanged)} unchanged)"
+        )
+    )
+
+
+@app.command()
+def run(
+    folder: Folder,
+    input_file: Annotated[Path, typer.Option("--input", help="Samples, one a row (npy, npz, csv).")],
+    output_file: Annotated[Path, typer.Option("--output", help="Where to write what the C computed (npy).")],
+    target: Annotated[str, typer.Option(help="Where to run: host.")] = "host",
+) -> None:
+    """Run the generated C on any inputs."""
+    with _progress() as progress:
+        y, warnings = api.run(folder, input_file, output_file, target, progress)
+    for warning in warnings:
+        _err.print(escape(f"warning: {warning}"))
+    _out.print(escape(f"{len(y):,} rows to {output_file}"))
+
+
+@app.command()
+def verify(
+    folder: Folder,
+    data: Annotated[Path | None, typer.Option(help="More inputs to compare on (npz, npy, csv).")] = None,
+    target: Annotated[str, typer.Option(help="Where to run: host.")] = "host",
+) -> None:
+    """Compare the C in a folder with its golden reference, every bit."""
+    with _progress() as progress:
+        lines = api.verify(folder, data, target, progress)
+    for line in lines:
+        _out.print(escape(line))
+
+
+@app.command()
+def compare(
+    golden: Annotated[Path, typer.Argument(help="NAME.golden.bin of an export.", show_default=False)],
+    device: Annotated[Path, typer.Argument(help="The outputs as the device computed them.", show_default=False)],
+) -> None:
+    """Compare what a board computed with the golden file: first vector, tensor and element that differ."""
+    _out.print(escape(api.compare(golden, device)))
+
+
+@app.command()
+def inspect(source: Source, as_json: Json = False) -> None:
+    """Say what a model file contains."""
+    model = api.load(source)
+    facts = api.inspect(model)
+    if as_json:
+        _out.print_json(json.dumps(facts))
+        return
+    _out.print(escape(model_line(model)))
+    for key, value in facts.items():
+        if key != "features":
+            _out.print(escape(f"{key:<16} {value}"))
+
+
+@app.command()
+def boards(as_json: Json = False) -> None:
+    """List the boards and their memories."""
+    found = list_boards()
+    if as_json:
+        _out.print_json(json.dumps([api.board_facts(b) for b in found]))
+        return
+    for board in found:
+        _out.print(escape(f"{board.name}: {board.title}"))
+        table = Table(box=None, pad_edge=False)
+        for column in ("region", "base", "bytes", "reserved"):
+            table.add_column(column)
+        for r in board.regions:
+            table.add_row(r.name, f"0x{r.base:08x}", f"{r.size:,}", f"{r.reserve:,}")
+        _out.print(table)
+
+
+def _version(value: bool) -> None:
+    if value:
+        _out.print(f"mcugen {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Trained models to verified C for microcontrollers, bit for bit as in Python."""
+
+
+def _placements(words: list[str]) -> dict[str, str]:
+    wishes: dict[str, str] = {}
+    for word in words:
+        symbol, found, region = word.partition("=")
+        if not (found and symbol and region):
+            raise InputError("--place", f"'{word}' is not SYMBOL=REGION", "for example --place model_nodes=dtcm")
+        if symbol in wishes:
+            raise InputError("--place", f"{symbol} is placed twice")
+        wishes[symbol] = region
+    return wishes
+
+
+def _print_memory(result: api.ExportResult, explain: bool) -> None:
+    table = Table(box=None, pad_edge=False)
+    columns = ("symbol", "bytes", "region", "section", "reason") if explain else ("symbol", "bytes", "region", "reason")
+    for column in columns:
+        table.add_column(column, justify="right" if column == "bytes" else "left")
+    for symbol, size, region, section, reason in memory_rows(result.plan):
+        row = (symbol, size, region, section, reason) if explain else (symbol, size, region, reason)
+        table.add_row(*map(escape, row))
+    _out.print(table)
+    for line in usage_lines(result.plan):
+        _out.print(escape(line))
+    _out.print("~ sizes of code are estimates: no cross compiler has seen it")
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Shows the current step on a terminal; quiet elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda step: None
+        return
+    with _err.status("starting") as status:
+        yield status.update
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The entry point: every error is one line on stderr and an exit code."""
+    try:
+        code: Any = app(args=arguments, prog_name="mcugen", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except McugenError as e:
+        _fail(e)
+    except typer.Abort:
+        _err.print("stopped")
+        sys.exit(130)
+    except KeyboardInterrupt:
+        _err.print("stopped")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)
+    except MemoryError:
+        _fail(InputError("memory", "this machine has too little memory for this model"))
+    except Exception as e:
+        if hasattr(e, "format_message"):  # a usage error of the option parser
+            _err.print(escape(f"mcugen: {e.format_message()} (see mcugen --help)"))
+            sys.exit(2)
+        _fail(InternalError(type(e).__name__, str(e) or "no message"))
+
+
+def _fail(error: McugenError) -> None:
+    _err.print(escape(f"mcugen: {error}"))
+    if isinstance(error, PlanDoesNotFitError):
+        for line in error.table:
+            _err.print(escape(line))
+    sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

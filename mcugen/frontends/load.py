@@ -1,0 +1,45 @@
+"""A source, whatever it is, to a Model of source ops: files by their content, objects by their class."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mcugen.core.types import Model
+from mcugen.errors import InputError, UnsupportedError
+from mcugen.frontends.lightgbm import load_text
+from mcugen.frontends.objects import load_object
+
+_SUFFIXES = {".onnx": "ONNX models", ".toml": "filters and pipelines"}
+_NOT_MODELS = {".pkl", ".pickle", ".joblib", ".json", ".bin"}
+
+
+def load_source(
+    source: str | Path | Any, name: str, num_iteration: int | None = None, start_iteration: int = 0
+) -> Model:
+    """The model of a file path or of a Booster or estimator object."""
+    if not isinstance(source, str | Path):
+        return load_object(source, name)
+    path = Path(source)
+    data = read_bytes(path)
+    suffix = path.suffix.lower()
+    if suffix in _SUFFIXES:
+        raise UnsupportedError(
+            path.name, f"{_SUFFIXES[suffix]} are not supported by this version", "give a LightGBM model.txt"
+        )
+    if suffix in _NOT_MODELS:
+        hint = "save it with booster.save_model('model.txt'), or call mcugen.export(object) from Python"
+        raise UnsupportedError(path.name, f"'{suffix}' is not a model format that can be read safely", hint)
+    return load_text(data, path.name, name, num_iteration, start_iteration)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file the user named."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(str(path), "there is no such file") from None
+    except IsADirectoryError:
+        raise InputError(str(path), "this is a folder, not a file") from None
+    except OSError as e:
+        raise InputError(str(path), f"cannot be read: {e.strerror or e}") from None

@@ -1,0 +1,58 @@
+"""NAME.reference.bin: the float model and the integer reference of an export, to verify it on new data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcugen.core import types as core_types
+from mcugen.core.store import pack, unpack
+from mcugen.core.types import Model
+from mcugen.errors import InputError
+from mcugen.trees import columns, forest, leaves, signals, source, tables
+from mcugen.trees.ops import MACHINE_OPS
+from mcugen.trees.signals import InputSpec
+
+_CORE = ("Bound", "Const", "DType", "Feature", "Loc", "Model", "QParams", "Source", "State", "TensorType")
+_REGISTRY: dict[str, type] = {name: getattr(core_types, name) for name in _CORE}
+_REGISTRY |= {op.__name__: op for op in MACHINE_OPS}
+_REGISTRY |= {
+    c.__name__: c
+    for c in (
+        columns.Columns,
+        forest.Forest,
+        forest.LinearLeaves,
+        leaves.PackedLeaves,
+        signals.InputSpec,
+        signals.Signal,
+        source.Average,
+        source.Decide,
+        source.Link,
+        source.TreeEnsemble,
+        tables.TreeTables,
+    )
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class References:
+    """``source``: the float model; ``machine``: the integer reference; ``spec``: what inputs mean."""
+
+    source: Model
+    machine: Model
+    spec: InputSpec
+
+
+_REGISTRY["References"] = References
+
+
+def reference_bytes(source_model: Model, machine: Model, spec: InputSpec) -> bytes:
+    """The file. The same models give the same bytes."""
+    return pack(References(source_model, machine, spec))
+
+
+def read_reference(data: bytes, where: str) -> References:
+    """The references of a file; InputError if it is damaged or of another version."""
+    value = unpack(data, _REGISTRY, where)
+    if not isinstance(value, References):
+        raise InputError(where, "is not a reference file", "export the model again")
+    return value
