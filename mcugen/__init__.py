@@ -5,7 +5,7 @@ The verbs of the command line are functions here: ``load``, ``export``, ``run``,
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from mcugen.version import VERSION as __version__
 
 _VERBS = ("ExportOptions", "ExportResult", "compare", "export", "inspect", "load", "run", "verify")
 

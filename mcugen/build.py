@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from mcugen import __version__
 from mcugen.core.dump import dump_text
 from mcugen.core.passes import run_passes
 from mcugen.core.types import DType, Model
@@ -24,19 +23,19 @@ from mcugen.exported import compare, run, verify
 from mcugen.frontends.calibrate import Calibration, bind_signals
 from mcugen.frontends.load import load_source
 from mcugen.frontends.spec import load_spec
-from mcugen.report.quality import Quality, quality_of
+from mcugen.report.summary import Report, distance_text
 from mcugen.target.board import Board, load_board
 from mcugen.target.placement import place
 from mcugen.target.plan import Plan
-from mcugen.trees.forest import Missing
+from mcugen.trees.describe import describe, facts
 from mcugen.trees.lower import TREE_PASSES, TreeOptions, ensemble_of
-from mcugen.trees.ops import RankInputs, SumLeaves, SumLinear
-from mcugen.trees.source import Link
+from mcugen.trees.proof import Reference, distance, reference, walked
+from mcugen.trees.stored import reference_bytes
 from mcugen.trees.vectors import Coverage, make_vectors, select_golden
 from mcugen.verify.compiler import find_host_compiler
-from mcugen.verify.export_check import Reference, check_host, reference
+from mcugen.verify.export_check import check_host
 from mcugen.verify.golden import Golden, GoldenTensor, golden_bytes
-from mcugen.verify.reference_file import reference_bytes
+from mcugen.version import VERSION
 
 #: Code of the runtime that a model may pull in, in bytes (an estimate; the emulated board measures).
 _RUNTIME_BYTES = 600
@@ -69,7 +68,7 @@ class ExportOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExportResult:
-    """What an export did: the values of all stages, for reports and for Python users."""
+    """What an export did: where, the models of both levels, and the facts that the command line prints."""
 
     out: Path
     source: Model
@@ -77,15 +76,8 @@ class ExportResult:
     plan: Plan
     coverage: Coverage
     reference: Reference
-    calibration: Calibration
-    quality: Quality | None
-    verified: bool
+    report: Report
     written: WriteResult
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was found out about the user's data."""
-        return self.calibration.lines
 
 
 def load(source: str | Path | Any, name: str | None = None, **selection: int) -> Model:
@@ -135,42 +127,43 @@ def export(
     files = _files(machine, plan, options.output, golden, verified=True)
     if compiler is not None:
         progress("compiling and comparing on this machine")
-        verification |= check_host(files, machine, ref, compiler)
+        verification |= check_host(files, machine, ref.x, ref.y, ref.trace, compiler)
     else:
         files = _files(machine, plan, options.output, golden, verified=False)
         verification |= {"host": "not verified"}
     contents: dict[str, str | bytes] = {**files, **_golden_files(model, machine, calibration, golden)}
-    manifest = manifest_of(machine, plan, _recorded(options, calibration), verification, __version__)
+    manifest = manifest_of(machine, plan, _recorded(options, calibration), verification, VERSION)
     target = Path(out) if out is not None else Path(name)
     progress("writing")
     written = write(Artifact(contents, manifest), target, force=options.force, check=options.check)
     for i, (step, text) in enumerate(dumps):
         write_file(Path(str(options.dump_ir)) / f"{i:02d}_{step}.txt", text.encode("utf-8"))
-    quality = quality_of(model, machine, calibration)
-    return ExportResult(
-        target, model, machine, plan, coverage, ref, calibration, quality, compiler is not None, written
-    )
+    report = _report(model, machine, plan, ref, coverage, calibration, compiler is not None)
+    return ExportResult(target, model, machine, plan, coverage, ref, report, written)
 
 
-def inspect(model: Model) -> dict[str, Any]:
-    """Facts on a source model, as JSON values."""
-    forest = ensemble_of(model).forest
-    link = next((op for op in model.ops if isinstance(op, Link)), None)
-    return {
-        "source": model.source.name,
-        "format": model.source.format,
-        "sha256": model.source.sha256,
-        "trees": forest.n_trees,
-        "nodes": forest.n_nodes,
-        "leaves": forest.n_nodes + forest.n_trees,
-        "outputs": forest.outputs,
-        "prediction": link.kind if link is not None else "identity",
-        "classes": list(model.labels),
-        "missing values": sorted({Missing(int(m)).name.lower() for m in np.unique(forest.missing)}),
-        "categorical": bool(forest.categorical.any()),
-        "linear leaves": forest.linear is not None,
-        "features": [f.name for f in model.features],
-    }
+def _report(
+    model: Model,
+    machine: Model,
+    plan: Plan,
+    ref: Reference,
+    coverage: Coverage,
+    calibration: Calibration,
+    verified: bool,
+) -> Report:
+    data = None
+    if calibration.x is not None and calibration.real is not None:
+        d = distance(model, machine, calibration.x, calibration.real)
+        data = distance_text(d.rows, d.mean_error, d.max_error, d.span, d.flips)
+    notes = (*calibration.lines, *machine.notes)
+    span = ref.high - ref.low
+    return Report(describe(model), machine, plan, len(ref.x), coverage.text(), ref.worst, span, verified, data, notes)
+
+
+def inspect(source: str | Path | Any) -> tuple[str, dict[str, Any]]:
+    """One line on a model file or object, and its facts as JSON values."""
+    model = load(source)
+    return describe(model), facts(model)
 
 
 def board_facts(board: Board) -> dict[str, Any]:
@@ -196,8 +189,7 @@ def _runtime_usage(plan_board: bool) -> Mapping[str, int]:
 
 def _vectors(model: Model, machine: Model, calibration: Calibration) -> tuple[Reference, Coverage, Vectors]:
     """Vectors where faults hide, and the user's own rows; the references on them; the few that become golden."""
-    rank = next(op for op in machine.ops if isinstance(op, RankInputs))
-    tables = next(op for op in machine.ops if isinstance(op, SumLeaves | SumLinear)).tables
+    rank, tables = walked(machine)
     limit = int(np.clip(_VECTOR_BUDGET // max(tables.n_trees, 1), 64, 4096))
     vectors = make_vectors(rank, tables, limit=limit)
     x = vectors.x if calibration.x is None else np.concatenate([vectors.x, calibration.x[:limit]])

@@ -15,12 +15,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mcugen import __version__
 from mcugen import build as api
 from mcugen.errors import InputError, InternalError, McugenError
-from mcugen.report.summary import memory_rows, model_line, summary_lines, usage_lines
+from mcugen.report.summary import memory_rows, summary_lines, usage_lines
 from mcugen.target.board import list_boards
 from mcugen.target.plan import PlanDoesNotFitError
+from mcugen.version import VERSION
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -126,7 +126,7 @@ def export(
     )
     with _progress() as progress:
         result = api.export(source, out, options, progress)
-    for line in summary_lines(result):
+    for line in summary_lines(result.report):
         _out.print(escape(line))
     _print_memory(result, explain)
     _out.print(
@@ -176,12 +176,11 @@ def compare(
 @app.command()
 def inspect(source: Source, as_json: Json = False) -> None:
     """Say what a model file contains."""
-    model = api.load(source)
-    facts = api.inspect(model)
+    line, facts = api.inspect(source)
     if as_json:
         _out.print_json(json.dumps(facts))
         return
-    _out.print(escape(model_line(model)))
+    _out.print(escape(line))
     for key, value in facts.items():
         if key != "features":
             _out.print(escape(f"{key:<16} {value}"))
@@ -206,7 +205,7 @@ def boards(as_json: Json = False) -> None:
 
 def _version(value: bool) -> None:
     if value:
-        _out.print(f"mcugen {__version__}")
+        _out.print(f"mcugen {VERSION}")
         raise typer.Exit
 
 

@@ -19,12 +19,13 @@ from mcugen.emit.model import ABI
 from mcugen.errors import DiffersError, InputError
 from mcugen.frontends.data import as_input, load_table
 from mcugen.frontends.load import read_bytes
-from mcugen.verify.compare import compare_bits, compare_golden_device
+from mcugen.trees.proof import reference
+from mcugen.trees.stored import References, read_reference
+from mcugen.verify.compare import compare_golden_device
 from mcugen.verify.compiler import find_host_compiler
-from mcugen.verify.export_check import reference, sources_of
+from mcugen.verify.export_check import require_equal, require_selftest, sources_of
 from mcugen.verify.golden import read_golden
 from mcugen.verify.hostbuild import HostModel, build_shared
-from mcugen.verify.reference_file import References, read_reference
 
 _Progress = Callable[[str], None]
 
@@ -105,12 +106,12 @@ def run(
     _require_host(target)
     export = open_folder(folder)
     table = load_table(input_file, export.features)
-    x, warnings = as_input(table.x, export.references().spec, str(input_file))
+    x, warnings = as_input(table.x, export.references().spec, str(input_file), export.features)
     progress("compiling")
     with export.host() as host:
         y = host.run(x)
     buffer = io.BytesIO()
-    np.save(buffer, y, allow_pickle=False)
+    np.lib.format.write_array(buffer, y, allow_pickle=False)
     write_file(output_file, buffer.getvalue())
     return y, list(warnings)
 
@@ -129,10 +130,8 @@ def verify(
     x, expected = golden.of_role("input")[0].data, golden.of_role("output")[0].data
     progress("compiling")
     with export.host() as host:
-        _require_equal(expected, host.run(x), "golden vectors")
-        failed = host.selftest()
-        if failed:
-            raise DiffersError(f"{export.name}_selftest", f"vector {failed - 1} fails")
+        require_equal(expected, host.run(x), "golden vectors")
+        require_selftest(host)
         lines = [f"{target}: {len(x)} golden vectors equal, every bit; self-test passes"]
         if data is not None:
             progress("computing references")
@@ -143,9 +142,9 @@ def verify(
 def _verify_data(export: ExportedFolder, data: Path, host: HostModel) -> list[str]:
     refs = export.references()
     table = load_table(data, export.features)
-    x, warnings = as_input(table.x, refs.spec, str(data))
+    x, warnings = as_input(table.x, refs.spec, str(data), export.features)
     ref = reference(refs.source, refs.machine, refs.spec, x)
-    _require_equal(ref.y, host.run(x), str(data))
+    require_equal(ref.y, host.run(x), str(data))
     bound = refs.machine.bounds["score"].error
     lines = [f"warning: {w}" for w in warnings]
     lines.append(f"{data}: {len(x):,} rows equal, every bit")
@@ -160,12 +159,6 @@ def compare(golden: Path, device: Path) -> str:
     if differences:
         raise DiffersError(str(device), "; ".join(str(d) for d in differences))
     return f"{expected.vectors} vectors equal, every bit"
-
-
-def _require_equal(expected: Array, found: Array, what: str) -> None:
-    difference = compare_bits(expected, found, what)
-    if difference is not None:
-        raise DiffersError("verify", str(difference))
 
 
 def _require_host(target: str) -> None:

@@ -47,11 +47,12 @@ def bind_signals(
     physical = table.x.dtype.kind == "f"
     if physical and not spec.dtype.is_float:
         known = {i: spec.signals[i] for i in confirmed}
-        found, lines = find_scales(table.x, spec.dtype, model.features, known)
+        codes = {i: s.missing for i, s in enumerate(spec.signals) if s.missing is not None}
+        used = set(np.unique(forest.feature).tolist())
+        found, lines = find_scales(table.x, spec.dtype, model.features, known, codes=codes, used=used, where=str(calib))
         signals = tuple(found.get(i, s) for i, s in enumerate(spec.signals))
         spec = replace(spec, signals=signals)
-        confirmed |= set(range(len(signals)))
     check_integer_inputs(forest, model.features, spec, confirmed)
-    x, warnings = as_input(table.x, spec, str(calib))
+    x, warnings = as_input(table.x, spec, str(calib), model.features)
     real = np.asarray(table.x, np.float64) if physical else spec.values(x)
     return Calibration(spec, x, real, (*lines, *warnings))

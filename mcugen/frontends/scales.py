@@ -170,4 +170,6 @@ def _described(values: Array, signal: Signal, dtype: DType, span: Span) -> str:
     offset = f" {'-' if signal.offset < 0 else '+'} {abs(signal.offset)!r}" if signal.offset else ""
     kind = " in float32" if signal.single else ""
     rounding = f"rounds the data by at most {worst:.3g}" if worst else "exact for all data"
+    if 0.0 < worst < 1e-3 * abs(signal.scale or 1.0):
+        rounding = f"fits all data to within {worst:.3g}"
     return f"value = {signal.scale!r} * {dtype.label}{offset}{kind}, from {ends[0]:.6g} to {ends[1]:.6g}, {rounding}"

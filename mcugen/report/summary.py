@@ -2,99 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 from mcugen.core.types import Bound, Model
-from mcugen.report.quality import Quality
 from mcugen.target.plan import Plan
-from mcugen.trees.lower import ensemble_of
-from mcugen.trees.vectors import Coverage
-from mcugen.verify.export_check import Reference
 
 
-class Exported(Protocol):
-    """The parts of an export result that the summary reads."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """Facts for the summary. ``worst`` and ``span``: of the scores on the test vectors; ``data``: the user's rows."""
 
-    @property
-    def source(self) -> Model: ...
-    @property
-    def model(self) -> Model: ...
-    @property
-    def plan(self) -> Plan: ...
-    @property
-    def coverage(self) -> Coverage: ...
-    @property
-    def reference(self) -> Reference: ...
-    @property
-    def quality(self) -> Quality | None: ...
-    @property
-    def verified(self) -> bool: ...
-    @property
-    def notes(self) -> Sequence[str]: ...
+    title: str
+    model: Model
+    plan: Plan
+    vectors: int
+    coverage: str
+    worst: float
+    span: float
+    verified: bool
+    data: str | None
+    notes: tuple[str, ...]
 
 
-def model_line(source: Model) -> str:
-    """One line on a source model."""
-    forest = ensemble_of(source).forest
-    kinds = [
-        k for k, there in (("categorical splits", forest.categorical.any()), ("linear leaves", forest.linear)) if there
-    ]
-    extra = f", {' and '.join(kinds)}" if kinds else ""
-    classes = f", {len(source.labels)} classes" if source.labels else ""
-    return (
-        f"{source.source.name}: {forest.n_trees:,} trees, {forest.n_nodes + forest.n_trees:,} leaves, "
-        f"{forest.n_features:,} features{classes}{extra}"
-    )
-
-
-def summary_lines(result: Exported) -> list[str]:
+def summary_lines(report: Report) -> list[str]:
     """The summary, a line a fact; the table of memories is apart."""
-    model, ref = result.model, result.reference
+    model = report.model
     x, y = model.types[model.inputs[0]], model.types[model.outputs[0]]
     scale = f", score = y * {y.q.scale!r}" if y.q is not None else ""
     lines = [
-        f"model     {model_line(result.source)}",
+        f"model     {report.title}",
         f"call      {model.name}_run(const {x.dtype.ctype} x[{x.count}], {y.dtype.ctype} y[{y.count}]){scale}",
-        f"bound     {bound_text(model.bounds['score'], ref)}",
-        f"coverage  {result.coverage.text()}",
-        f"proof     {proof_text(result)}",
+        f"bound     {bound_text(model.bounds['score'], report.worst, report.span)}",
+        f"coverage  {report.coverage}",
+        f"proof     {_proof(report)}",
     ]
-    if result.quality is not None:
-        lines.append(f"data      {result.quality.text()}")
-    lines += [f"note      {note}" for note in (*result.notes, *model.notes)]
-    return lines
+    if report.data is not None:
+        lines.append(f"data      {report.data}")
+    return lines + [f"note      {note}" for note in report.notes]
 
 
-def bound_text(bound: Bound, ref: Reference) -> str:
+def bound_text(bound: Bound, worst: float, span: float) -> str:
     """The proven bound, and what it is of the span seen on the test vectors."""
     if bound.error == 0.0:
         return "the score has the same bits as the library's double, for every input"
-    span = ref.high - ref.low
     share = f" ({100 * bound.error / span:.2g} % of the span {span:.4g} seen)" if span > 0 else ""
-    return f"|score - library| <= {bound.error:.4g} for every input{share}; worst seen {ref.worst:.2g}"
+    return f"|score - library| <= {bound.error:.4g} for every input{share}; worst seen {worst:.2g}"
 
 
-def proof_text(result: Exported) -> str:
-    """What was compared."""
-    n = len(result.reference.x)
-    if not result.verified:
-        return (
-            f"NOT VERIFIED: the C was not compiled; the integer reference agrees with the float model on {n:,} vectors"
-        )
-    return f"C == integer reference, every bit and every leaf, on {n:,} vectors"
+def distance_text(rows: int, mean: float, largest: float, span: float, flips: int | None) -> str:
+    """The float model and the C on the user's rows, in one line."""
+    share = f" ({100 * largest / span:.3g} % of the span)" if span > 0 else ""
+    labels = "" if flips is None else f", {flips} labels flip"
+    return f"on {rows:,} rows of your data: mean error {mean:.3g}, largest {largest:.3g}{share}{labels}"
+
+
+def _proof(report: Report) -> str:
+    if not report.verified:
+        return f"NOT VERIFIED: the C was not compiled; the references agree on {report.vectors:,} vectors"
+    return f"C == integer reference, every bit and every leaf, on {report.vectors:,} vectors"
 
 
 def memory_rows(plan: Plan) -> list[tuple[str, str, str, str, str]]:
     """symbol, bytes, region, section, reason; code sizes are estimates and say so."""
     return [
-        (
-            a.item.symbol,
-            f"{'~' if a.item.role == 'code' else ''}{a.item.size:,}",
-            a.region,
-            a.section,
-            a.reason,
-        )
+        (a.item.symbol, f"{'~' if a.item.role == 'code' else ''}{a.item.size:,}", a.region, a.section, a.reason)
         for a in plan.assignments
     ]
 

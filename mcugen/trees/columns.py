@@ -94,7 +94,7 @@ def code_nodes(forest: Forest, decisions: Decisions, spec: InputSpec, node: Arra
         zero = zero_interval(spec.dtype, spec.signals[feature], forest.zero_band) if kind >= _ZERO else None
         numbers.append((feature, table.size, missing_rank, zero is not None, zero or (0, 0)))
         keys.append(table)
-    categories, sets = _code_categories(forest, node, column, operand, len(which))
+    categories, sets = _code_categories(forest, node, column, operand, len(which), spec)
     zeros = np.array([z for *_, z in numbers], np.int64).reshape(-1, 2)
     columns = Columns(
         feature=np.array([f for f, *_ in numbers], np.int64),
@@ -148,7 +148,7 @@ def _rank_column(decisions: Decisions, rows: Array, kind: int) -> tuple[Array, A
 
 
 def _code_categories(
-    forest: Forest, node: Array, column: Array, operand: Array, first_column: int
+    forest: Forest, node: Array, column: Array, operand: Array, first_column: int, spec: InputSpec
 ) -> tuple[list[tuple[int, Array]], Array]:
     """Categorical columns and the words of all distinct sets; fills ``column`` and ``operand``."""
     places = np.flatnonzero(forest.categorical[node])
@@ -158,6 +158,9 @@ def _code_categories(
     for feature in np.unique(forest.feature[node[places]]).tolist():
         here = places[forest.feature[node[places]] == feature]
         categories = _known(forest, node[here], feature)
+        missing = spec.signals[feature].missing
+        if missing is not None:
+            categories = categories[categories != missing]  # then it is coded as everything else, as NaN is
         found.append((feature, categories))
         width = categories.size // _WORD + 1  # one bit more than categories: the code of everything else
         seen: dict[bytes, int] = {}

@@ -109,10 +109,12 @@ def _pack_fixed(source: LeafSource, dtype: DType, where: str) -> PackedLeaves:
 
 
 def _first_exponent(low: Array, high: Array, source: LeafSource, dtype: DType) -> int:
-    """A unit that is surely not too coarse: the widest tree's half range over the type's top."""
-    half = float(np.max(high - low)) / 2
-    largest = max(half / dtype.max, float(np.abs(source.base).max(initial=0.0)) / 2**31, 2.0**-1000)
-    return max(frexp(largest)[1] - 2, -1000)
+    """A unit that is surely not too coarse: what the widest tree, the base and the offsets need at least."""
+    middle = low / 2 + high / 2
+    half = float(np.max(high / 2 - low / 2)) / dtype.max
+    base = float(np.max(np.abs(source.base + source.per_output(middle)))) / 2**32
+    offset = float(np.max(np.abs(middle))) / 2**52
+    return max(frexp(max(half, base, offset, 2.0**-1000))[1] - 2, -1000)
 
 
 def _try_unit(source: LeafSource, low: Array, high: Array, dtype: DType, exponent: int) -> PackedLeaves | None:

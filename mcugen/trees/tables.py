@@ -11,7 +11,7 @@ from mcugen.core.types import Array
 from mcugen.errors import UnsupportedError
 from mcugen.trees.columns import Coded
 from mcugen.trees.layout import Layout
-from mcugen.trees.ops.support import define, table_item
+from mcugen.trees.support import define, table_item
 
 _CHUNK = 1 << 20
 

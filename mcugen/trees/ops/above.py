@@ -13,7 +13,7 @@ from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.ctext.literals import float32_literal, float64_literal, int_literal
 from mcugen.errors import InternalError
-from mcugen.trees.ops.support import short_type
+from mcugen.trees.support import short_type
 
 
 @dataclass(frozen=True, slots=True, eq=False)

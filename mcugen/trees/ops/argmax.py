@@ -12,7 +12,7 @@ from mcugen.core.op import Cost, Item, MachineOp, Names, OpText
 from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.errors import InternalError
-from mcugen.trees.ops.support import short_type
+from mcugen.trees.support import short_type
 
 
 @dataclass(frozen=True, slots=True, eq=False)

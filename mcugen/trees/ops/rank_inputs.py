@@ -14,7 +14,7 @@ from mcugen.core.types import Array, DType, TensorType
 from mcugen.errors import InternalError
 from mcugen.trees.columns import Columns
 from mcugen.trees.keys import key_code, key_ctype, keys_of
-from mcugen.trees.ops.support import code_item, define, short_type, table_item
+from mcugen.trees.support import code_item, define, short_type, table_item
 
 _CODE_BYTES = 180
 

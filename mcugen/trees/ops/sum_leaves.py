@@ -13,7 +13,7 @@ from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.errors import InternalError
 from mcugen.trees.leaves import PackedLeaves
-from mcugen.trees.ops.support import code_item, define, table_item
+from mcugen.trees.support import code_item, define, table_item
 from mcugen.trees.tables import TreeTables
 
 _CODE_BYTES = 160

@@ -14,8 +14,8 @@ from mcugen.core.types import Array, DType, TensorType
 from mcugen.ctext.literals import float64_literal
 from mcugen.errors import InternalError
 from mcugen.trees.forest import LinearLeaves
-from mcugen.trees.ops.support import code_item, define, short_type, table_item
 from mcugen.trees.signals import InputSpec
+from mcugen.trees.support import code_item, define, short_type, table_item
 from mcugen.trees.tables import TreeTables
 
 _CODE_BYTES = 260

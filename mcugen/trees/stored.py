@@ -13,24 +13,16 @@ from mcugen.trees.ops import MACHINE_OPS
 from mcugen.trees.signals import InputSpec
 
 _CORE = ("Bound", "Const", "DType", "Feature", "Loc", "Model", "QParams", "Source", "State", "TensorType")
-_REGISTRY: dict[str, type] = {name: getattr(core_types, name) for name in _CORE}
-_REGISTRY |= {op.__name__: op for op in MACHINE_OPS}
-_REGISTRY |= {
-    c.__name__: c
-    for c in (
-        columns.Columns,
-        forest.Forest,
-        forest.LinearLeaves,
-        leaves.PackedLeaves,
-        signals.InputSpec,
-        signals.Signal,
-        source.Average,
-        source.Decide,
-        source.Link,
-        source.TreeEnsemble,
-        tables.TreeTables,
-    )
-}
+_SOURCE_OPS = (source.TreeEnsemble, source.Average, source.Link, source.Decide)
+_VALUES = (
+    columns.Columns,
+    forest.Forest,
+    forest.LinearLeaves,
+    leaves.PackedLeaves,
+    signals.InputSpec,
+    signals.Signal,
+    tables.TreeTables,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +34,9 @@ class References:
     spec: InputSpec
 
 
-_REGISTRY["References"] = References
+#: Every class that a file may hold, by name: nothing else is ever made from one.
+_REGISTRY: dict[str, type] = {name: getattr(core_types, name) for name in _CORE}
+_REGISTRY |= {c.__name__: c for c in (*MACHINE_OPS, *_SOURCE_OPS, *_VALUES, References)}
 
 
 def reference_bytes(source_model: Model, machine: Model, spec: InputSpec) -> bytes:
