@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from mcugen.core.passes import run_passes
 from mcugen.core.types import DType, Model
 from mcugen.ctext.idents import check_prefix, prefix_from
 from mcugen.emit.artifact import Artifact
-from mcugen.emit.files import WriteResult, write, write_file
+from mcugen.emit.files import WriteResult, write, write_note
 from mcugen.emit.manifest import manifest_of
 from mcugen.emit.model import ABI, Vectors, items_of, model_files, runtime_files
 from mcugen.errors import InputError
@@ -41,6 +42,8 @@ from mcugen.version import VERSION
 _RUNTIME_BYTES = 600
 _GOLDEN_VECTORS = 256
 _VECTOR_BUDGET = 2_000_000
+#: Calls of ``progress`` in one export.
+EXPORT_STEPS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +111,7 @@ def export(
     calibration = bind_signals(model, ensemble_of(model).forest, spec_file, options.input_dtype, options.calib)
     tree_options = TreeOptions(calibration.spec, options.output, DType.of(options.leaf))
     progress("lowering")
-    dumps: list[tuple[str, str]] = []
-    watch = (lambda step, m: dumps.append((step, dump_text(m, step)))) if options.dump_ir else (lambda step, m: None)
-    machine = run_passes(model, TREE_PASSES, tree_options, watch)
+    machine = run_passes(model, TREE_PASSES, tree_options, _watch(options.dump_ir))
     _require_bound(machine, options.max_error)
     progress("placing")
     plan = place(
@@ -136,10 +137,19 @@ def export(
     target = Path(out) if out is not None else Path(name)
     progress("writing")
     written = write(Artifact(contents, manifest), target, force=options.force, check=options.check)
-    for i, (step, text) in enumerate(dumps):
-        write_file(Path(str(options.dump_ir)) / f"{i:02d}_{step}.txt", text.encode("utf-8"))
     report = _report(model, machine, plan, ref, coverage, calibration, compiler is not None)
     return ExportResult(target, model, machine, plan, coverage, ref, report, written)
+
+
+def _watch(folder: Path | None) -> Callable[[str, Model], None]:
+    """Writes the model after each pass, if asked to: what was reached is there when a later pass fails."""
+    steps = count()
+
+    def dump(step: str, model: Model) -> None:
+        if folder is not None:
+            write_note(folder, f"{next(steps):02d}_{step}.txt", dump_text(model, step))
+
+    return dump
 
 
 def _report(
@@ -241,4 +251,15 @@ def _recorded(options: ExportOptions, calibration: Calibration) -> dict[str, Any
     }
 
 
-__all__ = ["ExportOptions", "ExportResult", "board_facts", "compare", "export", "inspect", "load", "run", "verify"]
+__all__ = [
+    "EXPORT_STEPS",
+    "ExportOptions",
+    "ExportResult",
+    "board_facts",
+    "compare",
+    "export",
+    "inspect",
+    "load",
+    "run",
+    "verify",
+]

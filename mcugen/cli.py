@@ -13,11 +13,12 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from mcugen import build as api
 from mcugen.errors import InputError, InternalError, McugenError
-from mcugen.report.summary import memory_rows, summary_lines, usage_lines
+from mcugen.report.summary import memory_lines, summary_lines, usage_lines
 from mcugen.target.board import list_boards
 from mcugen.target.plan import PlanDoesNotFitError
 from mcugen.version import VERSION
@@ -124,7 +125,7 @@ def export(
         check=check,
         compiler=compiler,
     )
-    with _progress() as progress:
+    with _progress(api.EXPORT_STEPS) as progress:
         result = api.export(source, out, options, progress)
     for line in summary_lines(result.report):
         _out.print(escape(line))
@@ -144,7 +145,7 @@ def run(
     target: Annotated[str, typer.Option(help="Where to run: host.")] = "host",
 ) -> None:
     """Run the generated C on any inputs."""
-    with _progress() as progress:
+    with _progress(2) as progress:
         y, warnings = api.run(folder, input_file, output_file, target, progress)
     for warning in warnings:
         _err.print(escape(f"warning: {warning}"))
@@ -158,7 +159,7 @@ def verify(
     target: Annotated[str, typer.Option(help="Where to run: host.")] = "host",
 ) -> None:
     """Compare the C in a folder with its golden reference, every bit."""
-    with _progress() as progress:
+    with _progress(2) as progress:
         lines = api.verify(folder, data, target, progress)
     for line in lines:
         _out.print(escape(line))
@@ -231,27 +232,28 @@ def _placements(words: list[str]) -> dict[str, str]:
 
 
 def _print_memory(result: api.ExportResult, explain: bool) -> None:
-    table = Table(box=None, pad_edge=False)
-    columns = ("symbol", "bytes", "region", "section", "reason") if explain else ("symbol", "bytes", "region", "reason")
-    for column in columns:
-        table.add_column(column, justify="right" if column == "bytes" else "left")
-    for symbol, size, region, section, reason in memory_rows(result.plan):
-        row = (symbol, size, region, section, reason) if explain else (symbol, size, region, reason)
-        table.add_row(*map(escape, row))
-    _out.print(table)
-    for line in usage_lines(result.plan):
+    for line in (*memory_lines(result.plan, explain), *usage_lines(result.plan)):
         _out.print(escape(line))
     _out.print("~ sizes of code are estimates: no cross compiler has seen it")
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """Shows the current step on a terminal; quiet elsewhere."""
+def _progress(steps: int) -> Iterator[Callable[[str], None]]:
+    """A bar with the current step, on a terminal; quiet elsewhere."""
     if not sys.stderr.isatty():
         yield lambda step: None
         return
-    with _err.status("starting") as status:
-        yield status.update
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=_err, transient=True) as bar:
+        task = bar.add_task("starting", total=steps)
+        done = -1
+
+        def show(step: str) -> None:
+            nonlocal done
+            done += 1
+            bar.update(task, description=step, completed=done)
+
+        yield show
 
 
 def main(arguments: list[str] | None = None) -> None:

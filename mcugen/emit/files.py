@@ -99,6 +99,13 @@ def write_file(path: Path, data: bytes) -> None:
             stage.unlink(missing_ok=True)
 
 
+def write_note(folder: Path, name: str, text: str) -> None:
+    """Write a text for people into ``folder``, which is made if it is not there (--dump-ir)."""
+    with _one_line_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    write_file(folder / name, text.encode("utf-8"))
+
+
 def _names(paths: Sequence[str], limit: int = 8) -> str:
     """``a, b, c`` or, of more than ``limit``, the first ones and the count of the rest."""
     more = f" and {len(paths) - limit} more" if len(paths) > limit else ""

@@ -62,12 +62,19 @@ def _proof(report: Report) -> str:
     return f"C == integer reference, every bit and every leaf, on {report.vectors:,} vectors"
 
 
-def memory_rows(plan: Plan) -> list[tuple[str, str, str, str, str]]:
-    """symbol, bytes, region, section, reason; code sizes are estimates and say so."""
-    return [
-        (a.item.symbol, f"{'~' if a.item.role == 'code' else ''}{a.item.size:,}", a.region, a.section, a.reason)
-        for a in plan.assignments
-    ]
+def memory_lines(plan: Plan, explain: bool) -> list[str]:
+    """Where every symbol stands, aligned; ``explain`` adds the linker section. Sizes of code are estimates."""
+    head = ("symbol", "bytes", "region", *(("section",) if explain else ()), "reason")
+    rows = [head]
+    for a in plan.assignments:
+        size = f"{'~' if a.item.role == 'code' else ''}{a.item.size:,}"
+        rows.append((a.item.symbol, size, a.region, *((a.section,) if explain else ()), a.reason))
+    widths = [max(len(r[i]) for r in rows) for i in range(len(head) - 1)]
+    lines = []
+    for row in rows:
+        cells = [c.rjust(w) if i == 1 else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=False))]
+        lines.append("  ".join([*cells, row[-1]]))
+    return lines
 
 
 def usage_lines(plan: Plan) -> list[str]:

@@ -68,13 +68,15 @@ typedef struct {
 } golden_t;
 
 /* Bytes of an element; 0 for an unknown code. */
-static inline uint32_t golden_element_bytes(uint32_t dtype) {
+static inline uint32_t golden_element_bytes(uint32_t dtype)
+{
     static const uint8_t size[9] = {0, 8, 4, 4, 4, 2, 2, 1, 1};
     return dtype < 9u ? size[dtype] : 0u;
 }
 
 /* Elements of one vector; only after golden_open has accepted the file. */
-static inline uint64_t golden_count(const golden_tensor_t *t) {
+static inline uint64_t golden_count(const golden_tensor_t *t)
+{
     uint64_t n = 1;
     for (uint32_t i = 0; i < GOLDEN_MAX_RANK; i++) {
         n *= t->dim[i];
@@ -83,12 +85,14 @@ static inline uint64_t golden_count(const golden_tensor_t *t) {
 }
 
 /* The bytes of vector v. */
-static inline const unsigned char *golden_row(const golden_t *g, const golden_tensor_t *t, uint32_t v) {
+static inline const unsigned char *golden_row(const golden_t *g, const golden_tensor_t *t, uint32_t v)
+{
     return g->bytes + t->offset + (uint64_t)v * golden_count(t) * golden_element_bytes(t->dtype);
 }
 
 /* The i-th tensor of a role, or NULL. */
-static inline const golden_tensor_t *golden_find(const golden_t *g, uint32_t role, uint32_t i) {
+static inline const golden_tensor_t *golden_find(const golden_t *g, uint32_t role, uint32_t i)
+{
     for (uint32_t k = 0; k < g->header.tensors; k++) {
         if (g->tensor[k].role == role && i-- == 0u) {
             return &g->tensor[k];
@@ -98,7 +102,8 @@ static inline const golden_tensor_t *golden_find(const golden_t *g, uint32_t rol
 }
 
 /* Whether the data of a tensor lie inside the file; no product overflows on the way. */
-static inline int golden_tensor_fits(const golden_t *g, const golden_tensor_t *t) {
+static inline int golden_tensor_fits(const golden_t *g, const golden_tensor_t *t)
+{
     uint64_t n = golden_element_bytes(t->dtype);
     int empty = g->header.vectors == 0u;
     if (n == 0u || t->rank > GOLDEN_MAX_RANK || t->offset > g->size || t->name[GOLDEN_NAME_BYTES - 1] != 0) {
@@ -121,7 +126,8 @@ static inline int golden_tensor_fits(const golden_t *g, const golden_tensor_t *t
     return g->header.vectors <= (g->size - t->offset) / n;
 }
 
-static inline const char *golden_check(golden_t *g) {
+static inline const char *golden_check(golden_t *g)
+{
     const uint64_t head = sizeof g->header;
     if (g->size < head) {
         return "shorter than its header";
@@ -149,13 +155,15 @@ static inline const char *golden_check(golden_t *g) {
 }
 
 /* Frees what golden_open took. */
-static inline void golden_close(golden_t *g) {
+static inline void golden_close(golden_t *g)
+{
     free(g->bytes);
     g->bytes = NULL;
 }
 
 /* Reads a file: NULL, or what is wrong with it. golden_close in either case. */
-static inline const char *golden_open(golden_t *g, const char *path) {
+static inline const char *golden_open(golden_t *g, const char *path)
+{
     memset(g, 0, sizeof *g);
     FILE *f = fopen(path, "rb");
     if (f == NULL) {

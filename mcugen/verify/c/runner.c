@@ -27,7 +27,8 @@ typedef struct {
 } job_t;
 
 /* An element as a number, NaNs as the canonical one. */
-static uint64_t bits_of(const unsigned char *p, uint32_t dtype) {
+static uint64_t bits_of(const unsigned char *p, uint32_t dtype)
+{
     uint64_t b = 0;
     memcpy(&b, p, golden_element_bytes(dtype));
     if (dtype == GOLDEN_F32 && (b & 0x7fffffffu) > 0x7f800000u) {
@@ -39,7 +40,8 @@ static uint64_t bits_of(const unsigned char *p, uint32_t dtype) {
     return b;
 }
 
-static void print_value(const unsigned char *p, uint32_t dtype) {
+static void print_value(const unsigned char *p, uint32_t dtype)
+{
     const uint64_t b = bits_of(p, dtype);
     if (dtype == GOLDEN_F32) {
         float f;
@@ -61,7 +63,8 @@ static void print_value(const unsigned char *p, uint32_t dtype) {
     printf(" (0x%0*" PRIx64 ")", (int)(2u * golden_element_bytes(dtype)), b);
 }
 
-static int same_row(const golden_t *g, const job_t *job, const unsigned char *y, uint32_t v) {
+static int same_row(const golden_t *g, const job_t *job, const unsigned char *y, uint32_t v)
+{
     const unsigned char *want = golden_row(g, job->out, v);
     const uint32_t size = golden_element_bytes(job->out->dtype);
     const uint64_t n = golden_count(job->out);
@@ -78,7 +81,8 @@ static int same_row(const golden_t *g, const job_t *job, const unsigned char *y,
     return 1;
 }
 
-static int status_is(int32_t found, int32_t expected, uint32_t v, const char *call) {
+static int status_is(int32_t found, int32_t expected, uint32_t v, const char *call)
+{
     if (found != expected) {
         printf("%s, vector %" PRIu32 ": status %" PRId32 ", expected %" PRId32 "\n", call, v, found, expected);
     }
@@ -93,7 +97,8 @@ static RUNNER_STATE state;
 #endif
 
 /* The promises about wrong pointers; x and y are the blocks of the right sizes. */
-static int check_arguments(const job_t *job, unsigned char *x, unsigned char *y) {
+static int check_arguments(const job_t *job, unsigned char *x, unsigned char *y)
+{
     void *none = NULL;
     int ok = status_is(CALL(none, (void *)y), MCG_ERR_ARG, 0, "x null");
     ok = status_is(CALL((void *)x, none), MCG_ERR_ARG, 0, "y null") && ok;
@@ -106,7 +111,8 @@ static int check_arguments(const job_t *job, unsigned char *x, unsigned char *y)
     return ok;
 }
 
-static int run_vector(const golden_t *g, const job_t *job, uint32_t v) {
+static int run_vector(const golden_t *g, const job_t *job, uint32_t v)
+{
     unsigned char *x = malloc(job->in_bytes);
     unsigned char *y = malloc(job->out_bytes);
     int32_t expected = MCG_OK;
@@ -132,7 +138,8 @@ static int run_vector(const golden_t *g, const job_t *job, uint32_t v) {
     return ok;
 }
 
-static int run_all(const golden_t *g, const job_t *job) {
+static int run_all(const golden_t *g, const job_t *job)
+{
 #if defined(RUNNER_PUSH)
     memset(&state, 0x5A, sizeof state); /* init has to set all of it */
     RUNNER_INIT(&state);
@@ -145,7 +152,8 @@ static int run_all(const golden_t *g, const job_t *job) {
     return 1;
 }
 
-static const char *plan(const golden_t *g, job_t *job) {
+static const char *plan(const golden_t *g, job_t *job)
+{
     if (g->header.abi != MCG_ABI) {
         return "made for another ABI";
     }
@@ -164,7 +172,8 @@ static const char *plan(const golden_t *g, job_t *job) {
     return NULL;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     static golden_t g;
     job_t job;
     if (argc != 2) {
