@@ -1,0 +1,133 @@
+"""The table of ops: (domain, op type) to how a node is read. The next op is one row here and one handler.
+
+A row lists every attribute that the op may have: another one means an op that mcugen does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mcugen.frontends.onnx import ops_elementwise as elementwise
+from mcugen.frontends.onnx import ops_linear as linear
+from mcugen.frontends.onnx import ops_move as move
+from mcugen.frontends.onnx import ops_pool as pool
+from mcugen.frontends.onnx import ops_recurrent as recurrent
+from mcugen.frontends.onnx.call import Call
+
+Handler = Callable[[Call], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How nodes of one op are read. ``operands``: least and greatest number of them."""
+
+    handler: Handler
+    operands: tuple[int, int]
+    attributes: frozenset[str]
+
+
+def _row(handler: Handler, least: int, most: int, attributes: str = "") -> Row:
+    return Row(handler, (least, most), frozenset(attributes.split()))
+
+
+def _later(what: str, workaround: str) -> Row:
+    """An op that is known and not supported; any operands and attributes."""
+    return Row(lambda c: c.refuse(what, workaround), (0, 1 << 30), ANY)
+
+
+ANY = frozenset({"*"})
+_WINDOW = "kernel_shape strides pads dilations auto_pad"
+_RNN = "direction hidden_size layout activations activation_alpha activation_beta clip"
+_TREES = "give mcugen the LightGBM model.txt or the scikit-learn estimator itself"
+_PREPROCESS = "fold it into the first layer, or scale the inputs in the application"
+_QDQ = "quantize with quant_format=QuantFormat.QDQ"
+_SCORES = "keep only the output of the probabilities, and take the largest in the application"
+_TWO = "fold its constants, or compute it in the application"
+
+OPS: dict[tuple[str, str], Row] = {
+    ("", "Conv"): _row(linear.conv, 2, 3, f"{_WINDOW} group"),
+    ("", "Gemm"): _row(linear.gemm, 2, 3, "alpha beta transA transB"),
+    ("", "MatMul"): _row(linear.matmul, 2, 2),
+    ("", "BatchNormalization"): _row(linear.batch_normalization, 5, 5, "epsilon momentum spatial training_mode"),
+    ("", "Add"): _row(elementwise.arithmetic("add"), 2, 2),
+    ("", "Sub"): _row(elementwise.arithmetic("sub"), 2, 2),
+    ("", "Mul"): _row(elementwise.arithmetic("mul"), 2, 2),
+    ("", "Div"): _row(elementwise.arithmetic("div"), 2, 2),
+    ("", "Relu"): _row(elementwise.activation("relu"), 1, 1),
+    ("", "LeakyRelu"): _row(elementwise.activation("leaky_relu", alpha=0.01), 1, 1, "alpha"),
+    ("", "PRelu"): _row(elementwise.prelu, 2, 2),
+    ("", "Clip"): _row(elementwise.clip, 1, 3, "min max"),
+    ("", "Sigmoid"): _row(elementwise.activation("sigmoid"), 1, 1),
+    ("", "HardSigmoid"): _row(elementwise.activation("hard_sigmoid", alpha=0.2, beta=0.5), 1, 1, "alpha beta"),
+    ("", "Tanh"): _row(elementwise.activation("tanh"), 1, 1),
+    ("", "HardSwish"): _row(elementwise.activation("hard_swish"), 1, 1),
+    ("", "Identity"): _row(elementwise.identity, 1, 1),
+    ("", "Dropout"): _row(elementwise.dropout, 1, 3, "ratio seed"),
+    ("", "Cast"): _row(elementwise.cast, 1, 1, "to saturate round_mode"),
+    ("", "QuantizeLinear"): _row(elementwise.quantize, 2, 3, "axis block_size output_dtype precision saturate"),
+    ("", "DequantizeLinear"): _row(elementwise.dequantize, 2, 3, "axis block_size output_dtype"),
+    ("", "MaxPool"): _row(pool.pool("max"), 1, 1, f"{_WINDOW} ceil_mode storage_order"),
+    ("", "AveragePool"): _row(pool.pool("avg"), 1, 1, f"{_WINDOW} ceil_mode count_include_pad"),
+    ("", "GlobalAveragePool"): _row(pool.global_pool("avg"), 1, 1),
+    ("", "GlobalMaxPool"): _row(pool.global_pool("max"), 1, 1),
+    ("", "ReduceMean"): _row(pool.reduce_mean, 1, 2, "axes keepdims noop_with_empty_axes"),
+    ("", "Softmax"): _row(pool.softmax, 1, 1, "axis"),
+    ("", "ArgMax"): _row(pool.argmax, 1, 1, "axis keepdims select_last_index"),
+    ("", "Shape"): _row(pool.shape_of, 1, 1, "start end"),
+    ("", "Size"): _row(pool.size_of, 1, 1),
+    ("", "Reshape"): _row(move.reshape, 2, 2, "allowzero"),
+    ("", "Flatten"): _row(move.flatten, 1, 1, "axis"),
+    ("", "Squeeze"): _row(move.squeeze, 1, 2, "axes"),
+    ("", "Unsqueeze"): _row(move.unsqueeze, 1, 2, "axes"),
+    ("", "Expand"): _row(move.expand, 2, 2),
+    ("", "Transpose"): _row(move.transpose, 1, 1, "perm"),
+    ("", "Concat"): _row(move.concat, 1, 1 << 16, "axis"),
+    ("", "Slice"): _row(move.slice_, 1, 5, "starts ends axes"),
+    ("", "Split"): _row(move.split, 1, 2, "axis split num_outputs"),
+    ("", "Gather"): _row(move.gather, 2, 2, "axis"),
+    ("", "Pad"): _row(move.pad, 1, 4, "mode pads value"),
+    ("", "LSTM"): _row(recurrent.lstm, 3, 8, f"{_RNN} input_forget"),
+    ("", "GRU"): _row(recurrent.gru, 3, 6, f"{_RNN} linear_before_reset"),
+    # What is well known, and why it is not here.
+    ("", "ConvTranspose"): _later("transposed convolutions are not supported", "upsample in the application"),
+    ("", "RNN"): _later("plain RNN is not supported", "use LSTM or GRU"),
+    ("", "Resize"): _later("resizing is not supported", "resize in the application, before the model"),
+    ("", "If"): _later("subgraphs are not supported", "export with torch.onnx.export(..., do_constant_folding=True)"),
+    ("", "Loop"): _later("subgraphs are not supported", "unroll the loop before the export"),
+    ("", "Scan"): _later("subgraphs are not supported", "unroll the loop before the export"),
+    ("", "QLinearConv"): _later("the operator format of quantization is not supported", _QDQ),
+    ("", "QLinearMatMul"): _later("the operator format of quantization is not supported", _QDQ),
+    ("", "ConvInteger"): _later("the operator format of quantization is not supported", _QDQ),
+    ("", "MatMulInteger"): _later("dynamic quantization is not supported", "quantize statically, in the QDQ format"),
+    ("", "DynamicQuantizeLinear"): _later(
+        "dynamic quantization is not supported", "quantize statically, in QDQ format"
+    ),
+    ("", "LayerNormalization"): _later("layer normalization is not supported", "use BatchNormalization"),
+    ("", "Exp"): _later("this function is not supported on activations", _TWO),
+    ("", "Pow"): _later("this function is not supported on activations", _TWO),
+    ("", "Sqrt"): _later("this function is not supported on activations", _TWO),
+    ("", "Erf"): _later("GELU is not supported", "use Relu or HardSwish"),
+    ("ai.onnx.ml", "TreeEnsembleRegressor"): _later("tree ensembles in ONNX are not supported yet", _TREES),
+    ("ai.onnx.ml", "TreeEnsembleClassifier"): _later("tree ensembles in ONNX are not supported yet", _TREES),
+    ("ai.onnx.ml", "TreeEnsemble"): _later("tree ensembles in ONNX are not supported yet", _TREES),
+    ("ai.onnx.ml", "LinearRegressor"): _later("linear models in ONNX are not supported yet", "export it as a Gemm"),
+    ("ai.onnx.ml", "LinearClassifier"): _later("linear models in ONNX are not supported yet", "export it as a Gemm"),
+    ("ai.onnx.ml", "Scaler"): _later("scalers in ONNX are not supported yet", _PREPROCESS),
+    ("ai.onnx.ml", "ArrayFeatureExtractor"): _later("class labels are not supported", _SCORES),
+    ("ai.onnx.ml", "ZipMap"): _later("tables of classes are not supported", "convert with options={'zipmap': False}"),
+    ("ai.onnx.ml", "Normalizer"): _later("normalizers in ONNX are not supported yet", _PREPROCESS),
+}
+#: onnxruntime's own forms for element types that ai.onnx got later only.
+OPS |= {("com.microsoft", op): OPS["", op] for op in ("QuantizeLinear", "DequantizeLinear")}
+
+#: Ops that are computed at once where every operand is known. None makes its result much larger than its operands,
+#: but for those in GROWS, where the operand with this index holds the shape.
+FOLDABLE = frozenset(
+    "Abs Add And BatchNormalization Cast CastLike Ceil Clip Concat Constant Cos Div Equal Erf Exp Flatten Floor Gather "
+    "GatherElements GatherND Gemm Greater GreaterOrEqual Identity Less LessOrEqual Log MatMul Max Mean Min Mod Mul Neg "
+    "Not Or Pow Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Round Shape Sigmoid "
+    "Sign Sin Size Slice Softmax Split Sqrt Squeeze Sub Sum Tanh Transpose Unsqueeze Where Xor Expand ConstantOfShape "
+    "Dropout".split()
+)
+GROWS = {"Expand": 1, "ConstantOfShape": 0}

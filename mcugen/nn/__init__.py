@@ -1,0 +1,1 @@
+"""Neural nets: source ops with a float meaning, quantization, machine ops on integers, passes between them."""

@@ -1,0 +1,170 @@
+"""Rules that put constants into the weights of a neighbour: Affine and Pad into Conv, Dense and Pool.
+
+All sums and products in float64, rounded once to float32. Weights that came quantized keep their integers: an Affine
+that would change their values stays an op of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mcugen.core.op import Op
+from mcugen.core.types import Array, frozen_array
+from mcugen.nn.passes_edit import Editor, joined
+from mcugen.nn.source import Activation, Affine, Conv, Dense, Pad, Pool, ShapeError
+
+
+def _round(a: Array) -> Array | None:
+    """Read-only float32, or None where that overflows."""
+    with np.errstate(over="ignore"):
+        out = a.astype(np.float32)
+    return frozen_array(out) if np.isfinite(out).all() else None
+
+
+def fold_affine_pair(e: Editor, place: int, op: Op) -> bool:
+    """Affine of Affine, along one axis or the whole tensor."""
+    found = e.writer(op.inputs[0])
+    if not isinstance(op, Affine) or found is None or not isinstance(found[1], Affine):
+        return False
+    first = found[1]
+    if not e.read_once(op.inputs[0]) or (first.axis != op.axis and not first.per_tensor and not op.per_tensor):
+        return False
+    s1, o1, s2, o2 = (a.astype(np.float64) for a in (first.scale, first.offset, op.scale, op.offset))
+    scale, offset = _round(s1 * s2), _round(o1 * s2 + o2)
+    if scale is None or offset is None:
+        return False
+    axis = first.axis if op.per_tensor else op.axis
+    loc = joined(first.loc, op.loc)
+    e.put(place, replace(op, inputs=first.inputs, loc=loc, scale=scale, offset=offset, axis=axis))
+    return True
+
+
+def _channels(op: Affine, count: int) -> tuple[Array, Array]:
+    """scale and offset, float64 (count,)."""
+    scale, offset = (np.broadcast_to(a.astype(np.float64), (count,)) for a in (op.scale, op.offset))
+    return scale, offset
+
+
+def fold_affine_after(e: Editor, place: int, op: Op) -> bool:
+    """Affine of a layer along its output channels: into weights and bias."""
+    found = e.writer(op.inputs[0])
+    if not isinstance(op, Affine) or found is None or not e.read_once(op.inputs[0]):
+        return False
+    where, layer = found
+    if not isinstance(layer, Conv | Dense):
+        return False
+    channel_axis = 0 if isinstance(layer, Conv) else len(e.types[layer.outputs[0]].shape) - 1
+    if not op.per_tensor and op.axis != channel_axis:
+        return False
+    scale, offset = _channels(op, layer.weight.shape[0])
+    only_offset = bool((scale == 1).all())
+    if layer.weight_q is not None and not only_offset:
+        return False
+    along = scale.reshape(-1, *(1,) * (layer.weight.ndim - 1))
+    weight = layer.weight if only_offset else _round(layer.weight.astype(np.float64) * along)
+    bias = _round(layer.bias.astype(np.float64) * scale + offset)
+    if weight is None or bias is None:
+        return False
+    fields: dict[str, Any] = {"weight": weight, "bias": bias, "bias_q": None, "bias_scale": None}
+    e.remove(place)
+    e.put(where, replace(layer, outputs=op.outputs, loc=joined(layer.loc, op.loc), **fields))
+    return True
+
+
+def fold_affine_before(e: Editor, place: int, op: Op) -> bool:
+    """A layer of an Affine along its input channels: into weights and bias, unless zeros are padded to an offset."""
+    found = e.writer(op.inputs[0]) if isinstance(op, Conv | Dense) else None
+    if not isinstance(op, Conv | Dense) or found is None or not e.read_once(op.inputs[0]):
+        return False
+    affine = found[1]
+    if not isinstance(affine, Affine) or op.weight_q is not None:
+        return False
+    shape = e.types[op.inputs[0]].shape
+    if not affine.per_tensor and affine.axis != (0 if isinstance(op, Conv) else len(shape) - 1):
+        return False
+    if isinstance(op, Conv):
+        if any(op.pads) and affine.offset.any():
+            return False
+        scale, offset = _of_groups(affine, op)
+    else:
+        scale, offset = (a[None, :] for a in _channels(affine, shape[-1]))
+    old = op.weight.astype(np.float64)
+    weight = _round(old * scale)
+    bias = _round(op.bias.astype(np.float64) + (old * offset).reshape(len(old), -1).sum(axis=1))
+    if weight is None or bias is None:
+        return False
+    fields: dict[str, Any] = {"weight": weight, "bias": bias, "bias_q": None, "bias_scale": None}
+    e.put(place, replace(op, inputs=affine.inputs, loc=joined(affine.loc, op.loc), **fields))
+    return True
+
+
+def _of_groups(affine: Affine, op: Conv) -> tuple[Array, Array]:
+    """scale and offset of the input channel that each weight (OC, IC / groups, 1, 1) reads."""
+    oc, ic = op.weight.shape[:2]
+    both = []
+    for a in _channels(affine, ic * op.groups):
+        both.append(np.repeat(a.reshape(op.groups, ic), oc // op.groups, axis=0)[:, :, None, None])
+    return both[0], both[1]
+
+
+def _pads(e: Editor, op: Op) -> tuple[Pad, tuple[int, int, int, int]] | None:
+    """The Pad before ``op``, if it pads planes only and nothing else reads its result: (top, left, bottom, right)."""
+    found = e.writer(op.inputs[0])
+    if found is None or not isinstance(found[1], Pad) or not e.read_once(op.inputs[0]):
+        return None
+    pad = found[1]
+    if len(pad.pads) != 3 or any(pad.pads[0]):
+        return None
+    return pad, (pad.pads[1][0], pad.pads[2][0], pad.pads[1][1], pad.pads[2][1])
+
+
+def _sum(a: tuple[int, int, int, int], b: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]
+
+
+def fold_pad_conv(e: Editor, place: int, op: Op) -> bool:
+    """Zeros round the input of a convolution: its own padding."""
+    found = _pads(e, op) if isinstance(op, Conv) else None
+    if not isinstance(op, Conv) or found is None or found[0].value != 0:
+        return False
+    pad, pads = found
+    e.put(place, replace(op, inputs=pad.inputs, loc=joined(pad.loc, op.loc), pads=_sum(op.pads, pads)))
+    return True
+
+
+def fold_pad_pool(e: Editor, place: int, op: Op) -> bool:
+    """Padding round the input of a pool, where the pool's own padding means the same."""
+    found = _pads(e, op) if isinstance(op, Pool) else None
+    if not isinstance(op, Pool) or found is None:
+        return False
+    pad, pads = found
+    if op.kind == "max":
+        # The pool's padding is minus infinity: zeros do the same where no element is below zero.
+        zeros = pad.value == 0 and _never_negative(e, pad.inputs[0])
+        if not zeros and pad.value > -3.4e38:
+            return False
+        new = replace(op, pads=_sum(op.pads, pads))
+    else:
+        counted = op.count_include_pad or not any(op.pads)
+        if pad.value != 0 or not counted or op.ceil_mode:
+            return False
+        new = replace(op, pads=_sum(op.pads, pads), count_include_pad=True)
+    new = replace(new, inputs=pad.inputs, loc=joined(pad.loc, op.loc))
+    try:
+        if new.result_shapes(e.types[pad.inputs[0]].shape) != (e.types[op.outputs[0]].shape,):
+            return False
+    except ShapeError:  # a window would hold padding only
+        return False
+    e.put(place, new)
+    return True
+
+
+def _never_negative(e: Editor, value: str) -> bool:
+    found = e.writer(value)
+    if found is None or not isinstance(found[1], Activation):
+        return False
+    a = found[1]
+    return a.kind in ("relu", "sigmoid", "hard_sigmoid") or (a.kind == "clip" and a.low >= 0)

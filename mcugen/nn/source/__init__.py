@@ -1,0 +1,57 @@
+"""Source ops of nets: what the user's model means, in float32, without layout, integers or board."""
+
+from mcugen.nn.source.base import NetOp, Shape, ShapeError
+from mcugen.nn.source.elementwise import ACTIVATIONS, Activation, Affine, Binary, FakeQuant
+from mcugen.nn.source.linear import Conv, Dense, no_bias
+from mcugen.nn.source.move import Concat, Pad, Reshape, Slice, Transpose
+from mcugen.nn.source.pool import ArgMax, GlobalPool, Pool, Reduce, Softmax
+from mcugen.nn.source.recurrent import Gru, Lstm
+
+#: Every class of this level; a lowering must know each.
+SOURCE_OPS: tuple[type[NetOp], ...] = (
+    Conv,
+    Dense,
+    Affine,
+    Binary,
+    Activation,
+    FakeQuant,
+    Softmax,
+    ArgMax,
+    Pool,
+    GlobalPool,
+    Reduce,
+    Reshape,
+    Transpose,
+    Concat,
+    Slice,
+    Pad,
+    Lstm,
+    Gru,
+)
+
+__all__ = [
+    "ACTIVATIONS",
+    "SOURCE_OPS",
+    "Activation",
+    "Affine",
+    "ArgMax",
+    "Binary",
+    "Concat",
+    "Conv",
+    "Dense",
+    "FakeQuant",
+    "GlobalPool",
+    "Gru",
+    "Lstm",
+    "NetOp",
+    "Pad",
+    "Pool",
+    "Reduce",
+    "Reshape",
+    "Shape",
+    "ShapeError",
+    "Slice",
+    "Softmax",
+    "Transpose",
+    "no_bias",
+]
