@@ -74,7 +74,8 @@ def _read_numpy(path: Path) -> tuple[Array, Array | None]:
     except (OSError, InputError):
         raise
     except Exception as e:  # numpy, zipfile and zlib each have errors of their own for a damaged file
-        if "pickle" in str(e):
+        # Of what is no array file at all numpy says "pickled data" too.
+        if "Object arrays" in str(e):
             what, hint = "holds Python objects, which are not loaded", "save an array of numbers"
             raise InputError(file, what, hint) from None
         raise InputError(file, f"is not a file of numpy arrays: {e}", "write it with numpy.save") from None

@@ -79,7 +79,8 @@ def _parse_header(text: Scan, file: str) -> _Header:
     objective = parse_objective(head.get("objective"), file)
     if objective.num_class not in (None, per_iteration) or num_class != per_iteration:
         raise InputError(f"{file}: header", "num_class, num_tree_per_iteration and the objective disagree")
-    names = tuple(head.get("feature_names", "").split())
+    # At blanks only, as LightGBM does: a name may hold a tab or a no-break space.
+    names = tuple(filter(None, head.get("feature_names", "").split(" ")))
     infos = tuple(head.get("feature_infos", "").split())
     for key, found in (("feature_names", names), ("feature_infos", infos)):
         if len(found) != n_features:

@@ -139,7 +139,7 @@ def _parameters(tail: str) -> dict[str, str]:
     if not found:
         return {}
     result = {}
-    for line in text.partition("end of parameters")[0].splitlines():
+    for line in text.partition("end of parameters")[0].split("\n"):
         body = line.strip()
         if body.startswith("[") and body.endswith("]"):
             key, _, value = body[1:-1].partition(":")
@@ -148,7 +148,7 @@ def _parameters(tail: str) -> dict[str, str]:
 
 
 def _pandas(tail: str, file: str) -> list[list[Any]] | None:
-    for line in tail.splitlines():
+    for line in tail.split("\n"):
         if line.startswith("pandas_categorical:"):
             try:
                 value = json.loads(line.partition(":")[2])

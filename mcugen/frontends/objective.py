@@ -12,10 +12,10 @@ from mcugen.errors import InputError, UnsupportedError
 _OBJECTIVES: dict[str, tuple[str, frozenset[str]]] = {
     "regression": ("identity", frozenset({"sqrt"})),
     "regression_l1": ("identity", frozenset({"sqrt"})),
-    "huber": ("identity", frozenset({"sqrt"})),
+    "huber": ("identity", frozenset()),  # the one of its family that ignores reg_sqrt, and so never writes it
     "fair": ("identity", frozenset({"sqrt"})),
     "mape": ("identity", frozenset({"sqrt"})),
-    "quantile": ("identity", frozenset({"alpha"})),
+    "quantile": ("identity", frozenset({"sqrt", "alpha"})),
     "poisson": ("exp", frozenset()),
     "gamma": ("exp", frozenset()),
     "tweedie": ("exp", frozenset({"tweedie_variance_power"})),
@@ -69,5 +69,8 @@ def parse_objective(line: str | None, file: str) -> Objective:
     slope = values.get("sigmoid", 1.0)
     if not (math.isfinite(slope) and slope > 0):
         raise InputError(f"{file}: objective={line.strip()}", "sigmoid must be above 0")
-    classes = int(values["num_class"]) if "num_class" in values and math.isfinite(values["num_class"]) else None
-    return Objective(name, "signed_square" if "sqrt" in values else link, slope, classes)
+    classes = values.get("num_class")
+    if "num_class" in allowed and (classes is None or not classes.is_integer() or classes < 1):
+        raise InputError(f"{file}: objective={line.strip()}", f"'{name}' needs num_class, a whole number from 1 on")
+    link = "signed_square" if "sqrt" in values else link
+    return Objective(name, link, slope, None if classes is None else int(classes))

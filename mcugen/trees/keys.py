@@ -87,7 +87,8 @@ def _round_down(t: Array, dtype: DType) -> Array:
     """The largest number of the type that is <= t."""
     with np.errstate(over="ignore"):
         near = t.astype(dtype.np)
-    return np.where(near > t, np.nextafter(near, dtype.np.type(-np.inf)), near)
+        below = np.nextafter(near, dtype.np.type(-np.inf))
+    return np.where(near > t, below, near)
 
 
 def _clear_band(t: Array, dtype: DType, band: float) -> Array:

@@ -77,9 +77,13 @@ def _rounding(source: LeafSource, eps: float) -> Array:
 
 
 def _bound(source: LeafSource, error: Array) -> Bound:
-    low = source.per_output(source.low()) + source.base
-    high = source.per_output(source.high()) + source.base
-    return Bound(float(error.max()), float(low.min()), float(high.max()))
+    """The range goes outward by what a float sum may round, so that the library's own sums lie inside."""
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of leaves near 1e308: no limit is known
+        slack = _rounding(source, _EPS[DType.F64])
+        low = (source.per_output(source.low()) + source.base - slack).min()
+        high = (source.per_output(source.high()) + source.base + slack).max()
+    low, high = (end if np.isfinite(end) else far for end, far in ((low, -np.inf), (high, np.inf)))
+    return Bound(float(error.max()), float(low), float(high))
 
 
 def _pack_float(source: LeafSource, dtype: DType, where: str) -> PackedLeaves:
@@ -91,6 +95,9 @@ def _pack_float(source: LeafSource, dtype: DType, where: str) -> PackedLeaves:
         return PackedLeaves(dtype, leaf, base, 1.0, _bound(source, np.zeros(source.outputs)))
     if not np.isfinite(leaf).all() or not np.isfinite(base).all():
         raise UnsupportedError(where, "a leaf is too large for float32", "use --leaf float64")
+    largest = np.maximum(np.abs(source.low()), np.abs(source.high()))
+    if (source.per_output(largest) + np.abs(source.base)).max() >= float(np.finfo(np.float32).max):
+        raise UnsupportedError(where, "sums of leaves are too large for float32", "use --leaf float64")
     gap = np.abs(leaf.astype(np.float64) - source.value)
     worst = np.maximum.reduceat(gap, source.first[:-1], axis=0)
     error = source.per_output(worst) + np.abs(base.astype(np.float64) - source.base)
@@ -120,7 +127,7 @@ def _first_exponent(low: Array, high: Array, source: LeafSource, dtype: DType) -
 def _try_unit(source: LeafSource, low: Array, high: Array, dtype: DType, exponent: int) -> PackedLeaves | None:
     """Leaves in units of 2**exponent, or None if something does not fit."""
     unit = 2.0**exponent
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # tried, and refused below
         offset = np.rint((low / 2 + high / 2) / unit)
         per_leaf = np.repeat(offset, np.diff(source.first), axis=0)
         q = np.rint(source.value / unit - per_leaf)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import floor
+from fractions import Fraction
+from math import floor, isinf
 
 import numpy as np
 
-from mcugen.core.op import MachineOp
+from mcugen.core.op import MachineOp, Op
 from mcugen.core.passes import Step
 from mcugen.core.types import Array, Bound, DType, Loc, Model, QParams, TensorType
 from mcugen.errors import InternalError, UnsupportedError
@@ -50,18 +51,27 @@ def select_output(model: Model, options: TreeOptions) -> Model:
     """
     score, prediction = model.outputs
     if options.output == "raw":
-        ops = tuple(op for op in model.ops if prediction not in op.outputs)
-        return replace(model, ops=ops, outputs=(score,))
+        return replace(model, ops=_ops_for(score, model.ops), outputs=(score,))
     if options.output == "proba":
         return replace(model, outputs=(prediction,))
     if not model.labels:
         raise UnsupportedError(
             "--output class", f"{model.source.name} is not a classifier", "use --output raw or proba"
         )
-    ops = tuple(op for op in model.ops if prediction not in op.outputs)
+    ops = _ops_for(score, model.ops)
     decide = Decide((score,), ("class",), Loc(model.source.name, "class"), model.class_above)
     types = {**model.types, "class": TensorType((1,), DType.I32)}
     return replace(model, ops=(*ops, decide), outputs=("class",), types=types)
+
+
+def _ops_for(value: str, ops: tuple[Op, ...]) -> tuple[Op, ...]:
+    """The ops that ``value`` needs: LightGBM's random forests take the mean for the prediction only."""
+    wanted, kept = {value}, []
+    for op in reversed(ops):
+        if wanted.intersection(op.outputs):
+            wanted.update(op.inputs)
+            kept.append(op)
+    return tuple(reversed(kept))
 
 
 def bind_inputs(model: Model, options: TreeOptions) -> Model:
@@ -206,6 +216,11 @@ class _Lowering:
         real = TensorType(kind.shape, DType.F32)
         if kind.dtype is not DType.F32:
             scale = kind.q.scale if kind.q is not None else 1.0
+            if scale > np.finfo(np.float32).max:
+                raise UnsupportedError(str(op.loc), "the scores are too large for float32", "use --output raw")
+            if scale > np.finfo(np.float32).max:
+                what = "scores of this size are beyond the float32 that this output has"
+                raise UnsupportedError(str(op.loc), what, "use --output raw, or --leaf float64")
             to_float = ScaleScores((self._value,), ("real",), op.loc, kind.dtype, scale, self._divisor, kind.count)
             self._add(to_float, "real", real)
         if op.kind == "softmax":
@@ -237,7 +252,9 @@ class _Lowering:
 def _limit(threshold: float, kind: TensorType) -> float:
     """The largest finite score of the type that is not above ``threshold``."""
     if kind.q is not None:
-        return float(min(max(floor(min(threshold / kind.q.scale, 2.0**40)), DType.I32.min), DType.I32.max))
+        # Exact: a quotient of floats may round over a tie, and -5e-324 over a large unit would become zero.
+        units = DType.I32.max if isinf(threshold) else floor(Fraction(threshold) / Fraction(kind.q.scale))
+        return float(min(max(units, DType.I32.min), DType.I32.max))
     top = float(np.finfo(kind.dtype.np).max)
     value = np.clip(threshold, -top, top)
     near = kind.dtype.np.type(value)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
-from mcugen.core.op import Item
+from mcugen.core.op import Item, MachineOp
 from mcugen.core.types import Array, DType
+
+
+class TreeOp(MachineOp):
+    """An op of this family: its operands are ranks and scores, small enough for the stack."""
+
+    __slots__ = ()
+    on_stack: ClassVar[bool] = True
 
 
 def short_type(dtype: DType) -> str:

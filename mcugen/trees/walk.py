@@ -68,6 +68,7 @@ def _category_left(forest: Forest, value: float, node: int, sets: list[frozenset
     return False
 
 
+@np.errstate(over="ignore", invalid="ignore")  # 0 * inf and inf - inf are NaN in the library too
 def leaf_outputs(forest: Forest, x: Array, leaf: Array, out: Array) -> None:
     """Add what the leaves (N, T) give to ``out`` (N, K), tree by tree, as the library does."""
     first = forest.first_leaf

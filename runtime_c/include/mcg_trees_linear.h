@@ -19,7 +19,7 @@
 #endif
 
 MCG_INLINE double MCG_PASTE(MCG_L_NAME, _value)(const MCG_PASTE(mcg_input_, MCG_L_TYPE) * x, uint32_t feature,
-                                               const double *maps, const int32_t *sentinels, int *missing)
+                                                const double *maps, const int32_t *sentinels, int *missing)
 {
     double value = (double)x[feature];
     *missing |= MCG_PASTE(mcg_is_nan_, MCG_L_TYPE)(MCG_PASTE(mcg_key_of_, MCG_L_TYPE)(&x[feature]));
@@ -36,11 +36,11 @@ MCG_INLINE double MCG_PASTE(MCG_L_NAME, _value)(const MCG_PASTE(mcg_input_, MCG_
     return (value <= MCG_L_BAND && value >= -MCG_L_BAND) ? 0.0 : value;
 }
 
-MCG_L_SECTION static void
-MCG_L_NAME(const MCG_S_NODE *nodes, const MCG_S_SIZE *sizes, const double *leaves, const uint32_t *sets,
-           const double *base, const double *constant, const MCG_L_FIRST *first, const uint16_t *feature,
-           const double *coef, const double *maps, const int32_t *sentinels, const MCG_W_RANK *rank,
-           const MCG_PASTE(mcg_input_, MCG_L_TYPE) * x, double *sum)
+MCG_L_SECTION static void MCG_L_NAME(const MCG_S_NODE *nodes, const MCG_S_SIZE *sizes, const double *leaves,
+                                     const uint32_t *sets, const double *base, const double *constant,
+                                     const MCG_L_FIRST *first, const uint16_t *feature, const double *coef,
+                                     const double *maps, const int32_t *sentinels, const MCG_W_RANK *rank,
+                                     const MCG_PASTE(mcg_input_, MCG_L_TYPE) * x, double *sum)
 {
     uint32_t k = 0;
     for (uint32_t i = 0; i < MCG_S_OUTPUTS; ++i) {

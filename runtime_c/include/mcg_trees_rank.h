@@ -73,6 +73,10 @@ MCG_R_SECTION static void MCG_R_NAME(const MCG_R_COLUMN *columns, const MCG_R_KE
 #endif
     (void)zeros;
     (void)sentinels;
+#if MCG_R_COLUMNS + MCG_R_GROUPS == 0
+    rank[0] = 0; /* single leaves read no input; rank has one element all the same */
+    (void)x;
+#endif
 }
 
 #undef MCG_R_INPUT

@@ -21,7 +21,8 @@
 #endif
 
 MCG_S_SECTION static void MCG_S_NAME(const MCG_S_NODE *nodes, const MCG_S_SIZE *sizes, const MCG_S_LEAF *leaves,
-                                     const uint32_t *sets, const MCG_S_SUM *base, const MCG_W_RANK *rank, MCG_S_SUM *sum)
+                                     const uint32_t *sets, const MCG_S_SUM *base, const MCG_W_RANK *rank,
+                                     MCG_S_SUM *sum)
 {
     for (uint32_t k = 0; k < MCG_S_OUTPUTS; ++k) {
         sum[k] = base[k];

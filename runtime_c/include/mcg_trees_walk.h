@@ -3,7 +3,7 @@
  *   MCG_W_NAME          name of the function        MCG_W_RANK          uint8_t uint16_t uint32_t
  *   MCG_W_NODE          uint16_t uint32_t uint64_t  MCG_W_COLUMN_BITS   bits 0.. of a node: column
  *   MCG_W_OPERAND_BITS  the next bits: rank or set  MCG_W_SETS          1: columns from MCG_W_FIRST_SET on test sets
- *   MCG_W_FIRST_SET
+ *   MCG_W_FIRST_SET     0: no column compares
  *
  * uint32_t NAME(node, size, rank, sets): the leaf that is reached, counted from left to right.
  *   node  the tree's nodes in preorder; the bits above the operand are the distance to the right child
@@ -26,7 +26,9 @@ MCG_INLINE uint32_t MCG_W_NAME(const MCG_W_NODE *node, uint32_t size, const MCG_
         const uint32_t operand = (uint32_t)(n >> MCG_W_COLUMN_BITS) & ((UINT32_C(1) << MCG_W_OPERAND_BITS) - 1u);
         const uint32_t distance = (uint32_t)(n >> (MCG_W_COLUMN_BITS + MCG_W_OPERAND_BITS));
         const uint32_t r = rank[column];
-#if MCG_W_SETS
+#if MCG_W_SETS && MCG_W_FIRST_SET == 0
+        const int left = (int)((sets[operand + (r >> 5)] >> (r & 31u)) & 1u);
+#elif MCG_W_SETS
         const int left = column < MCG_W_FIRST_SET ? r <= operand : (int)((sets[operand + (r >> 5)] >> (r & 31u)) & 1u);
 #else
         const int left = r <= operand;

@@ -8,16 +8,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from mcugen.core.op import Cost, Item, MachineOp, Names, OpText
+from mcugen.core.op import Cost, Item, Names, OpText
 from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.ctext.literals import float32_literal, float64_literal, int_literal
 from mcugen.errors import InternalError
-from mcugen.trees.support import short_type
+from mcugen.trees.support import TreeOp, short_type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Above(MachineOp):
+class Above(TreeOp):
     """x (1,) -> int32 (1,): 1 where ``x > limit``, else 0. ``limit`` is a finite value of ``dtype``."""
 
     kernel: ClassVar[tuple[str, str]] = ("mcg_above_i32", "src/mcg_scores.c")

@@ -8,15 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from mcugen.core.op import Cost, Item, MachineOp, Names, OpText
+from mcugen.core.op import Cost, Item, Names, OpText
 from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.errors import InternalError
-from mcugen.trees.support import short_type
+from mcugen.trees.support import TreeOp, short_type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ArgMax(MachineOp):
+class ArgMax(TreeOp):
     """x (K,) -> int32 (1,): the index of the largest, the lowest such index on ties."""
 
     kernel: ClassVar[tuple[str, str]] = ("mcg_argmax_i32", "src/mcg_scores.c")

@@ -8,15 +8,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from mcugen.core.op import Cost, Item, MachineOp, Names, OpText
+from mcugen.core.op import Cost, Item, Names, OpText
 from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.ctext.literals import float32_literal, float64_literal
 from mcugen.errors import InternalError
+from mcugen.trees.support import TreeOp
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DivideScores(MachineOp):
+class DivideScores(TreeOp):
     """x (K,) -> x / divisor, in float32 or float64."""
 
     kernel: ClassVar[tuple[str, str]] = ("mcg_divide_f64", "src/mcg_scores.c")

@@ -8,19 +8,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from mcugen.core.op import Cost, Item, MachineOp, Names, OpText
+from mcugen.core.op import Cost, Item, Names, OpText
 from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.errors import InternalError
 from mcugen.trees.columns import Columns
 from mcugen.trees.keys import key_code, key_ctype, keys_of
-from mcugen.trees.support import code_item, define, short_type, table_item
+from mcugen.trees.support import TreeOp, code_item, define, short_type, table_item
 
 _CODE_BYTES = 180
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RankInputs(MachineOp):
+class RankInputs(TreeOp):
     """x (F,) -> rank (columns,), exact.
 
     ``sentinel``: (F,) the input that means "missing", where ``has_sentinel`` (integer inputs only).
@@ -69,7 +69,8 @@ class RankInputs(MachineOp):
     @property
     def _wide(self) -> bool:
         c = self.columns
-        return bool(max(c.count.max(initial=0), c.category_count.max(initial=0)) > 0xFFFF)
+        largest = (c.feature, c.count, c.category_feature, c.category_count)
+        return max(int(v.max(initial=0)) for v in largest) > 0xFFFF
 
     def items(self, prefix: str) -> tuple[Item, ...]:
         c, width = self.columns, 32 if self._wide else 16

@@ -8,15 +8,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from mcugen.core.op import Cost, Item, MachineOp, Names, OpText
+from mcugen.core.op import Cost, Item, Names, OpText
 from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.ctext.literals import float32_literal, float64_literal
 from mcugen.errors import InternalError
+from mcugen.trees.support import TreeOp
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScaleScores(MachineOp):
+class ScaleScores(TreeOp):
     """int32 (K,): ``(float)x * scale``; float64 (K,): ``(float)(x / divisor)``. Gives float32 (K,)."""
 
     kernel: ClassVar[tuple[str, str]] = ("mcg_scale_i32_f32", "src/mcg_scores.c")
@@ -34,9 +35,9 @@ class ScaleScores(MachineOp):
 
     def eval(self, *args: Array) -> tuple[Array, ...]:
         """(N, K) -> (N, K) float32."""
-        if self.source is DType.I32:
-            return (args[0].astype(np.float32) * np.float32(self.scale),)
         with np.errstate(over="ignore"):
+            if self.source is DType.I32:
+                return (args[0].astype(np.float32) * np.float32(self.scale),)
             return ((args[0] / np.float64(self.divisor)).astype(np.float32),)
 
     def items(self, prefix: str) -> tuple[Item, ...]:

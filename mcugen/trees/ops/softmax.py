@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mcugen.core.op import Cost, Item, MachineOp, Names, OpText
+from mcugen.core.op import Cost, Item, Names, OpText
 from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.errors import InternalError
 from mcugen.trees.ops.float_math import softmax_f32
+from mcugen.trees.support import TreeOp
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Softmax(MachineOp):
+class Softmax(TreeOp):
     """x (K,) float32 -> ``exp(x - max)`` over its sum."""
 
     kernel: ClassVar[tuple[str, str]] = ("mcg_softmax_f32", "src/mcg_scores.c")

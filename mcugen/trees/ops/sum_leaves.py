@@ -8,19 +8,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from mcugen.core.op import Cost, Item, MachineOp, Names, OpText
+from mcugen.core.op import Cost, Item, Names, OpText
 from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.errors import InternalError
 from mcugen.trees.leaves import PackedLeaves
-from mcugen.trees.support import code_item, define, table_item
+from mcugen.trees.support import TreeOp, code_item, define, table_item
 from mcugen.trees.tables import TreeTables
 
 _CODE_BYTES = 160
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SumLeaves(MachineOp):
+class SumLeaves(TreeOp):
     """rank (columns,) -> score (K,): int32 in units of the leaves, or float32 or float64 added tree by tree."""
 
     kernel: ClassVar[tuple[str, str]] = ("MCG_S_NAME", "include/mcg_trees_sum.h")
@@ -50,6 +50,7 @@ class SumLeaves(MachineOp):
         if not ok:
             raise InternalError(str(self.loc), "SumLeaves: tables do not fit the types of its operands")
 
+    @np.errstate(over="ignore", invalid="ignore")  # sums of doubles near 1e308, as in the library
     def eval(self, *args: Array) -> tuple[Array, ...]:
         """(N, columns) ranks -> (N, K) scores."""
         leaf = self.tables.walk(args[0])

@@ -8,21 +8,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from mcugen.core.op import Cost, Item, MachineOp, Names, OpText
+from mcugen.core.op import Cost, Item, Names, OpText
 from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.ctext.literals import float64_literal
 from mcugen.errors import InternalError
 from mcugen.trees.forest import LinearLeaves
 from mcugen.trees.signals import InputSpec
-from mcugen.trees.support import code_item, define, short_type, table_item
+from mcugen.trees.support import TreeOp, code_item, define, short_type, table_item
 from mcugen.trees.tables import TreeTables
 
 _CODE_BYTES = 260
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SumLinear(MachineOp):
+class SumLinear(TreeOp):
     """rank (columns,), x (F,) -> score (K,) float64: ``constant + coef * x + ...`` of each tree's leaf.
 
     Where an input of the leaf is missing, its plain value (``value``, (L,)). Leaves stand in layout order. ``band``:
@@ -46,6 +46,7 @@ class SumLinear(MachineOp):
         if not ok:
             raise InternalError(str(self.loc), "SumLinear: tables do not fit the types of its operands")
 
+    @np.errstate(over="ignore", invalid="ignore")  # 0 * inf and inf - inf are NaN in the library too
     def eval(self, *args: Array) -> tuple[Array, ...]:
         """(N, columns) ranks and (N, F) inputs -> (N, K) float64."""
         leaf = self.tables.walk(args[0])
