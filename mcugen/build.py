@@ -20,7 +20,7 @@ from mcugen.emit.files import WriteResult, write, write_note
 from mcugen.emit.manifest import manifest_of
 from mcugen.emit.model import ABI, Vectors, items_of, model_files, runtime_files
 from mcugen.errors import InputError
-from mcugen.exported import compare, run, verify
+from mcugen.exported import compare, profile, run, verify
 from mcugen.frontends.calibrate import Calibration, bind_signals
 from mcugen.frontends.load import load_source
 from mcugen.frontends.spec import load_spec
@@ -102,10 +102,12 @@ def export(
     or as its fields by name. Raises a McugenError; nothing is written then.
     """
     options = options or ExportOptions(**changes)
+    if options.max_error is not None and not options.max_error >= 0:
+        raise InputError("--max-error", f"{options.max_error:g} is no limit", "give a number from 0 on")
     board = load_board(options.board) if options.board not in (None, "none") else None
     compiler = find_host_compiler(options.compiler) if options.verify else None
     progress("reading the model")
-    name = check_prefix(options.name) if options.name else _default_name(source)
+    name = check_prefix(options.name) if options.name is not None else _default_name(source)
     model = load_source(source, name, options.num_iteration, options.start_iteration)
     spec_file = load_spec(options.spec) if options.spec else None
     calibration = bind_signals(model, ensemble_of(model).forest, spec_file, options.input_dtype, options.calib)
@@ -260,6 +262,7 @@ __all__ = [
     "export",
     "inspect",
     "load",
+    "profile",
     "run",
     "verify",
 ]

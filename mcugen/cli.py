@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from mcugen import build as api
-from mcugen.errors import InputError, InternalError, McugenError
+from mcugen.errors import InputError, InternalError, McugenError, one_line
+from mcugen.report.profile import profile_json, profile_lines
 from mcugen.report.summary import memory_lines, summary_lines, usage_lines
 from mcugen.target.board import list_boards
 from mcugen.target.plan import PlanDoesNotFitError
@@ -30,8 +31,27 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Trained models to verified C for microcontrollers, bit for bit as in Python.",
 )
-_out = Console(highlight=False, soft_wrap=True)
-_err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class _Lines(Console):
+    """Prints text as it is, a line each: brackets, colons and control characters in names mean nothing here."""
+
+    def __init__(self, *, stderr: bool) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+    def say(self, text: str) -> None:
+        """One line, whatever ``text`` holds."""
+        self.print(one_line(text))
+
+    def on_broken_pipe(self) -> None:
+        """A reader that has seen enough, as ``head`` does, is no fault."""
+        with suppress(SystemExit):
+            super().on_broken_pipe()  # points stdout elsewhere, for the flush at exit, and would exit with 1
+        sys.exit(0)
+
+
+_out = _Lines(stderr=False)
+_err = _Lines(stderr=True)
 
 
 class InputType(StrEnum):
@@ -73,6 +93,10 @@ class Optimize(StrEnum):
 
 Source = Annotated[Path, typer.Argument(help="A LightGBM model.txt.", show_default=False)]
 Folder = Annotated[Path, typer.Argument(help="A folder that mcugen exported.", show_default=False)]
+Target = Annotated[str, typer.Option(help="Where to run: host, or a board that an emulator runs.")]
+TargetCompiler = Annotated[
+    str | None, typer.Option("--cc", help="C compiler for the target; for a board also: zig, the ziglang package.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -128,13 +152,10 @@ def export(
     with _progress(api.EXPORT_STEPS) as progress:
         result = api.export(source, out, options, progress)
     for line in summary_lines(result.report):
-        _out.print(escape(line))
+        _out.say(line)
     _print_memory(result, explain)
-    _out.print(
-        escape(
-            f"wrote     {result.out} ({len(result.written.written)} files, {len(result.written.unchanged)} unchanged)"
-        )
-    )
+    new, same = len(result.written.written), len(result.written.unchanged)
+    _out.say(f"wrote     {result.out} ({new} files, {same} unchanged)")
 
 
 @app.command()
@@ -142,27 +163,51 @@ def run(
     folder: Folder,
     input_file: Annotated[Path, typer.Option("--input", help="Samples, one a row (npy, npz, csv).")],
     output_file: Annotated[Path, typer.Option("--output", help="Where to write what the C computed (npy).")],
-    target: Annotated[str, typer.Option(help="Where to run: host.")] = "host",
+    target: Target = "host",
+    compiler: TargetCompiler = None,
 ) -> None:
     """Run the generated C on any inputs."""
     with _progress(2) as progress:
-        y, warnings = api.run(folder, input_file, output_file, target, progress)
+        y, warnings = api.run(folder, input_file, output_file, target, progress, compiler)
     for warning in warnings:
-        _err.print(escape(f"warning: {warning}"))
-    _out.print(escape(f"{len(y):,} rows to {output_file}"))
+        _err.say(f"warning: {warning}")
+    _out.say(f"{len(y):,} rows to {output_file}")
 
 
 @app.command()
 def verify(
     folder: Folder,
     data: Annotated[Path | None, typer.Option(help="More inputs to compare on (npz, npy, csv).")] = None,
-    target: Annotated[str, typer.Option(help="Where to run: host.")] = "host",
+    target: Target = "host",
+    compiler: TargetCompiler = None,
+    opt: Annotated[str, typer.Option(help="Optimization level of a build for a board.")] = "-O2",
 ) -> None:
     """Compare the C in a folder with its golden reference, every bit."""
     with _progress(2) as progress:
-        lines = api.verify(folder, data, target, progress)
+        lines = api.verify(folder, data, target, progress, compiler, opt)
     for line in lines:
-        _out.print(escape(line))
+        _out.say(line)
+
+
+@app.command()
+def profile(
+    folder: Folder,
+    input_file: Annotated[
+        Path | None, typer.Option("--input", help="Samples (npy, npz, csv); the golden vectors by default.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="Board to run on; that of the export by default.")] = None,
+    compiler: TargetCompiler = None,
+    opt: Annotated[str, typer.Option(help="Optimization level of the build.")] = "-O2",
+    as_json: Json = False,
+) -> None:
+    """Measure one inference on an emulated board: instructions, estimated cycles, stack, flash and RAM."""
+    with _progress(4) as progress:
+        found = api.profile(folder, input_file, target, progress, compiler, opt)
+    if as_json:
+        _out.print_json(json.dumps(profile_json(found)))
+        return
+    for line in profile_lines(found):
+        _out.say(line)
 
 
 @app.command()
@@ -171,7 +216,7 @@ def compare(
     device: Annotated[Path, typer.Argument(help="The outputs as the device computed them.", show_default=False)],
 ) -> None:
     """Compare what a board computed with the golden file: first vector, tensor and element that differ."""
-    _out.print(escape(api.compare(golden, device)))
+    _out.say(api.compare(golden, device))
 
 
 @app.command()
@@ -181,10 +226,10 @@ def inspect(source: Source, as_json: Json = False) -> None:
     if as_json:
         _out.print_json(json.dumps(facts))
         return
-    _out.print(escape(line))
+    _out.say(line)
     for key, value in facts.items():
         if key != "features":
-            _out.print(escape(f"{key:<16} {value}"))
+            _out.say(f"{key:<16} {value}")
 
 
 @app.command()
@@ -195,7 +240,7 @@ def boards(as_json: Json = False) -> None:
         _out.print_json(json.dumps([api.board_facts(b) for b in found]))
         return
     for board in found:
-        _out.print(escape(f"{board.name}: {board.title}"))
+        _out.say(f"{board.name}: {board.title}")
         table = Table(box=None, pad_edge=False)
         for column in ("region", "base", "bytes", "reserved"):
             table.add_column(column)
@@ -233,7 +278,7 @@ def _placements(words: list[str]) -> dict[str, str]:
 
 def _print_memory(result: api.ExportResult, explain: bool) -> None:
     for line in (*memory_lines(result.plan, explain), *usage_lines(result.plan)):
-        _out.print(escape(line))
+        _out.say(line)
     _out.print("~ sizes of code are estimates: no cross compiler has seen it")
 
 
@@ -258,16 +303,21 @@ def _progress(steps: int) -> Iterator[Callable[[str], None]]:
 
 def main(arguments: list[str] | None = None) -> None:
     """The entry point: every error is one line on stderr and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names may hold what the terminal cannot show
     try:
         code: Any = app(args=arguments, prog_name="mcugen", standalone_mode=False)
+        if code == 130:  # what the option parser makes of Ctrl-C
+            raise KeyboardInterrupt
         sys.exit(code if isinstance(code, int) else 0)
     except McugenError as e:
         _fail(e)
     except typer.Abort:
-        _err.print("stopped")
+        _err.say("stopped")
         sys.exit(130)
     except KeyboardInterrupt:
-        _err.print("stopped")
+        _err.say("stopped")
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)
@@ -275,16 +325,16 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(InputError("memory", "this machine has too little memory for this model"))
     except Exception as e:
         if hasattr(e, "format_message"):  # a usage error of the option parser
-            _err.print(escape(f"mcugen: {e.format_message()} (see mcugen --help)"))
+            _err.say(f"mcugen: {e.format_message()} (see mcugen --help)")
             sys.exit(2)
         _fail(InternalError(type(e).__name__, str(e) or "no message"))
 
 
 def _fail(error: McugenError) -> None:
-    _err.print(escape(f"mcugen: {error}"))
+    _err.say(f"mcugen: {error}")
     if isinstance(error, PlanDoesNotFitError):
         for line in error.table:
-            _err.print(escape(line))
+            _err.say(line)
     sys.exit(error.exit_code)
 
 

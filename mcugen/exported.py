@@ -1,7 +1,8 @@
-"""Verbs on a folder that was exported: run, verify, compare. Reads; ``run`` writes its one result."""
+"""Verbs on a folder that was exported: run, verify, profile, compare. Reads; ``run`` writes its one result."""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Callable, Iterator
@@ -12,22 +13,27 @@ from typing import Any
 
 import numpy as np
 
-from mcugen.core.types import Array, DType, Feature
-from mcugen.emit.artifact import MANIFEST, SCHEMA
+from mcugen.core.types import Array, DType, Feature, TensorType
+from mcugen.ctext.idents import check_prefix
+from mcugen.emit.artifact import MANIFEST, SCHEMA, is_safe_path
 from mcugen.emit.files import write_file
-from mcugen.emit.model import ABI
-from mcugen.errors import DiffersError, InputError
+from mcugen.emit.model import ABI, machine_ops
+from mcugen.emulate.image import BoardModel
+from mcugen.errors import DiffersError, InputError, InternalError, McugenError
 from mcugen.frontends.data import as_input, load_table
 from mcugen.frontends.load import read_bytes
+from mcugen.report.profile import Profile, measure
 from mcugen.trees.proof import reference
 from mcugen.trees.stored import References, read_reference
+from mcugen.verify.board import DEFAULT_TARGET, HOST, build_for, counting_board, run_target, target_board
 from mcugen.verify.compare import compare_golden_device
 from mcugen.verify.compiler import find_host_compiler
 from mcugen.verify.export_check import require_equal, require_selftest, sources_of
-from mcugen.verify.golden import read_golden
+from mcugen.verify.golden import Golden, read_golden
 from mcugen.verify.hostbuild import HostModel, build_shared
 
 _Progress = Callable[[str], None]
+_AGAIN = "export the model again"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,41 +44,85 @@ class ExportedFolder:
     name: str
     manifest: dict[str, Any]
     files: dict[str, bytes]
+    features: tuple[Feature, ...]
+    input: TensorType
+    output: TensorType
 
     @property
-    def features(self) -> tuple[Feature, ...]:
-        """The columns of x."""
-        return tuple(
-            Feature(f["name"], f.get("scale"), f.get("offset", 0.0), f.get("missing"))
-            for f in self.manifest["inputs"][0]["features"]
-        )
+    def changed(self) -> tuple[str, ...]:
+        """Files that are not as they were exported."""
+        digests = self.manifest["files"]
+        return tuple(f for f, data in self.files.items() if hashlib.sha256(data).hexdigest() != digests[f])
 
     def references(self) -> References:
         """The float model, the integer reference, and what inputs mean."""
         path = f"golden/{self.name}.reference.bin"
         if path not in self.files:
-            raise InputError(str(self.path), f"{path} is missing", "export the model again")
-        return read_reference(self.files[path], path)
+            raise InputError(str(self.path), f"{path} is missing", _AGAIN)
+        if path in self.changed:
+            raise InputError(str(self.path / path), "was changed after the export", _AGAIN)
+        found = read_reference(self.files[path], path)
+        machine = found.machine
+        x, y = machine.types[machine.inputs[0]], machine.types[machine.outputs[0]]
+        if (x.dtype, x.shape, y.dtype, y.shape) != (
+            self.input.dtype,
+            self.input.shape,
+            self.output.dtype,
+            self.output.shape,
+        ):
+            raise InputError(str(self.path / path), f"its tensors are not those of {MANIFEST}", _AGAIN)
+        return found
+
+    def golden(self) -> Golden:
+        """The vectors that were exported, of the shapes that the C takes and gives."""
+        path = self.golden_path
+        if path not in self.files:
+            raise InputError(str(self.path), f"{path} is missing", _AGAIN)
+        golden = read_golden(self.files[path], str(self.path / path))
+        for role, kind in (("input", self.input), ("output", self.output)):
+            tensors = golden.of_role(role)
+            if len(tensors) != 1 or tensors[0].dtype is not kind.dtype or tensors[0].shape != kind.shape:
+                raise InputError(str(self.path / path), f"its {role} is not that of {MANIFEST}", _AGAIN)
+        return golden
 
     @property
     def golden_path(self) -> str:
         return f"golden/{self.name}.golden.bin"
 
+    def board_model(self) -> BoardModel:
+        """What a test image for a board needs of this export."""
+        placed = self.manifest.get("symbols", [])
+        return BoardModel(
+            self.name,
+            self.files,
+            self.input.dtype,
+            self.input.count,
+            self.output.dtype,
+            self.output.count,
+            self.manifest.get("board"),
+            {s["symbol"]: s["region"] for s in placed},
+        )
+
+    @contextmanager
+    def blaming_changes(self) -> Iterator[None]:
+        """Turns an InternalError of a build into an InputError if somebody changed a file."""
+        try:
+            yield
+        except InternalError as e:
+            if not self.changed:
+                raise
+            where = str(self.path / self.changed[0])
+            raise InputError(where, f"was changed after the export, and the C does not build: {e.what}", _AGAIN) from e
+
     @contextmanager
     def host(self, compiler: str | None = None) -> Iterator[HostModel]:
-        """The C of the folder, compiled on this machine."""
-        x, y = self.manifest["inputs"][0], self.manifest["outputs"][0]
+        """The C of the folder, compiled on this machine; InputError if that fails and somebody changed it."""
+        x, y = self.input, self.output
         chosen = find_host_compiler(compiler)
         with (
+            self.blaming_changes(),
             build_shared(self.files, sources_of(self.files), chosen) as library,
-            HostModel(
-                library,
-                self.name,
-                DType.of(x["dtype"]),
-                int(np.prod(x["shape"])),
-                DType.of(y["dtype"]),
-                int(np.prod(y["shape"])),
-            ) as host,
+            HostModel(library, self.name, x.dtype, x.count, y.dtype, y.count) as host,
         ):
             yield host
 
@@ -86,30 +136,65 @@ def open_folder(path: Path) -> ExportedFolder:
     where = str(path / MANIFEST)
     try:
         manifest = json.loads(read_bytes(path / MANIFEST))
-        name, files, abi = manifest["name"], list(manifest["files"]), manifest["tool"]["abi"]
-        known = manifest["schema"] == SCHEMA and isinstance(name, str) and manifest["inputs"] and manifest["outputs"]
-    except (ValueError, KeyError, TypeError):
-        raise InputError(where, "is damaged", "export the model again") from None
-    if not known or abi != ABI:
-        raise InputError(where, "is from another version of mcugen", "export the model again")
-    return ExportedFolder(path, name, manifest, {f: read_bytes(path / f) for f in files})
+        known = manifest["schema"] == SCHEMA and manifest["tool"]["abi"] == ABI
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(where, "is damaged", _AGAIN) from None
+    if not known:
+        raise InputError(where, "is from another version of mcugen", _AGAIN)
+    try:
+        name, paths = check_prefix(manifest["name"]), list(manifest["files"].items())
+        x, y = (_tensor(manifest[side]) for side in ("inputs", "outputs"))
+        features = tuple(map(_feature, manifest["inputs"][0]["features"]))
+        good = all(is_safe_path(p) and isinstance(digest, str) for p, digest in paths) and x.shape == (len(features),)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, McugenError):
+        good = False
+    if not good:
+        raise InputError(where, "is damaged", _AGAIN)
+    files = {p: read_bytes(path / p) for p, _ in paths}
+    return ExportedFolder(path, name, manifest, files, features, x, y)
+
+
+def _tensor(entries: list[dict[str, Any]]) -> TensorType:
+    """The only tensor of a side; an exception of any of the usual kinds if it is none."""
+    (entry,) = entries
+    shape = tuple(entry["shape"])
+    if not shape or not all(type(d) is int and 0 < d < 2**24 for d in shape):
+        raise ValueError(shape)
+    return TensorType(shape, DType.of(entry["dtype"]))
+
+
+def _feature(entry: dict[str, Any]) -> Feature:
+    name, scale, offset, missing = entry["name"], entry.get("scale"), entry.get("offset", 0.0), entry.get("missing")
+    if not isinstance(name, str) or not isinstance(missing, int | None):
+        raise TypeError(name)
+    return Feature(name, None if scale is None else float(scale), float(offset), missing)
 
 
 def run(
-    folder: Path, input_file: Path, output_file: Path, target: str = "host", progress: _Progress = lambda step: None
+    folder: Path,
+    input_file: Path,
+    output_file: Path,
+    target: str = HOST,
+    progress: _Progress = lambda step: None,
+    compiler: str | None = None,
 ) -> tuple[Array, list[str]]:
     """What the C gives for the rows of ``input_file``, written to ``output_file`` (npy) in the C output type,
     unscaled.
 
-    Also returns warnings about the conversion of the input.
+    ``target``: the host or a board with an emulator; ``compiler``: a C compiler for it, found by default. Also returns
+    warnings about the conversion of the input.
     """
-    _require_host(target)
+    _check_target(target)
     export = open_folder(folder)
     table = load_table(input_file, export.features)
     x, warnings = as_input(table.x, export.references().spec, str(input_file), export.features)
     progress("compiling")
-    with export.host() as host:
-        y = host.run(x)
+    if target == HOST:
+        with export.host(compiler) as host:
+            y = host.run(x)
+    else:
+        with export.blaming_changes():
+            y = run_target(export.board_model(), x, target, compiler, "-O2", count=False)[0].y
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, y, allow_pickle=False)
     write_file(output_file, buffer.getvalue())
@@ -117,39 +202,90 @@ def run(
 
 
 def verify(
-    folder: Path, data: Path | None = None, target: str = "host", progress: _Progress = lambda step: None
+    folder: Path,
+    data: Path | None = None,
+    target: str = HOST,
+    progress: _Progress = lambda step: None,
+    compiler: str | None = None,
+    opt: str = "-O2",
 ) -> list[str]:
     """Golden reference against the C in the folder, every bit; DiffersError names the first difference.
 
     ``data``: more inputs; the integer reference is computed for them, and the distance to the float model is told
-    apart.
+    apart. ``target``, ``compiler``: as for ``run``; ``opt``: the optimization level of a board build.
     """
-    _require_host(target)
+    _check_target(target)
     export = open_folder(folder)
-    golden = read_golden(export.files[export.golden_path], export.golden_path)
+    golden = export.golden()
     x, expected = golden.of_role("input")[0].data, golden.of_role("output")[0].data
+    more = None if data is None else _references(export, data, progress)
+    rows = x if more is None else np.concatenate([x, more.x])
     progress("compiling")
-    with export.host() as host:
-        require_equal(expected, host.run(x), "golden vectors")
-        require_selftest(host)
-        lines = [f"{target}: {len(x)} golden vectors equal, every bit; self-test passes"]
-        if data is not None:
-            progress("computing references")
-            lines += _verify_data(export, data, host)
+    built: list[str] = []
+    if target == HOST:
+        with export.host(compiler) as host:
+            y = host.run(rows)
+            require_equal(expected, y[: len(x)], "golden vectors")  # says more than the self-test
+            require_selftest(host)
+    else:
+        with export.blaming_changes():
+            ran, line = run_target(export.board_model(), rows, target, compiler, opt)
+        y, built = ran.y, [line]
+        require_equal(expected, y[: len(x)], f"golden vectors on {target}")
+    lines = [f"{target}: {len(x)} golden vectors equal, every bit; self-test passes", *built]
+    if export.changed:
+        lines.append(f"changed after the export: {', '.join(export.changed)}")
+    if more is not None:
+        require_equal(more.y, y[len(x) :], str(data))
+        lines += [*more.warnings, f"{data}: {len(more.x):,} rows equal, every bit", more.distance]
     return lines
 
 
-def _verify_data(export: ExportedFolder, data: Path, host: HostModel) -> list[str]:
+def profile(
+    folder: Path,
+    input_file: Path | None = None,
+    target: str | None = None,
+    progress: _Progress = lambda step: None,
+    compiler: str | None = None,
+    opt: str = "-O2",
+) -> Profile:
+    """What one inference costs on a board: instructions, an estimate of cycles, bytes by memory.
+
+    Over the rows of ``input_file``, or the golden vectors. ``target``: a board whose emulator counts, by default that
+    of the export; ``compiler``, ``opt``: as for ``verify``.
+    """
+    export = open_folder(folder)
+    board = counting_board(target or export.manifest.get("board") or DEFAULT_TARGET)
+    refs = export.references()
+    x = export.golden().of_role("input")[0].data
+    if input_file is not None:
+        table = load_table(input_file, export.features)
+        x, _ = as_input(table.x, refs.spec, str(input_file), export.features)
+    progress("compiling")
+    with export.blaming_changes():
+        image, text = build_for(export.board_model(), board, compiler, opt)
+    return measure(export.board_model(), machine_ops(refs.machine), board, image, x, text, progress)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _More:
+    """References for a user's inputs, and what is to be told about them."""
+
+    x: Array
+    y: Array
+    warnings: tuple[str, ...]
+    distance: str
+
+
+def _references(export: ExportedFolder, data: Path, progress: _Progress) -> _More:
+    progress("computing references")
     refs = export.references()
     table = load_table(data, export.features)
     x, warnings = as_input(table.x, refs.spec, str(data), export.features)
     ref = reference(refs.source, refs.machine, refs.spec, x)
-    require_equal(ref.y, host.run(x), str(data))
     bound = refs.machine.bounds["score"].error
-    lines = [f"warning: {w}" for w in warnings]
-    lines.append(f"{data}: {len(x):,} rows equal, every bit")
-    lines.append(f"float model on these inputs: worst distance {ref.worst:.4g}, proven bound {bound:.4g}")
-    return lines
+    distance = f"float model on these inputs: worst distance {ref.worst:.4g}, proven bound {bound:.4g}"
+    return _More(x, ref.y, tuple(f"warning: {w}" for w in warnings), distance)
 
 
 def compare(golden: Path, device: Path) -> str:
@@ -161,6 +297,7 @@ def compare(golden: Path, device: Path) -> str:
     return f"{expected.vectors} vectors equal, every bit"
 
 
-def _require_host(target: str) -> None:
-    if target != "host":
-        raise InputError("--target", f"'{target}' is not known", "known: host")
+def _check_target(target: str) -> None:
+    """InputError before any work if there is no such target."""
+    if target != HOST:
+        target_board(target)

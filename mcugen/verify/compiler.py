@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import re
@@ -75,18 +76,24 @@ def compile_c(
     """Writes ``files`` (relative POSIX path -> content) into ``folder`` and compiles ``sources`` in one call.
 
     Returns the path of ``output``. InternalError with the compiler's first complaint if it refuses our code;
-    InputError if, with these flags, it cannot build an empty program either.
+    InputError if, with these flags, it cannot build an empty program either, or the disk is full.
     """
-    for name, content in files.items():
-        path = folder / _inside(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+    try:
+        for name, content in files.items():
+            path = folder / _inside(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+    except OSError as e:
+        what = f"cannot write the files to compile: {e.strerror or e}"
+        raise InputError(str(folder), what, "free some space, or set TMPDIR") from None
     for name in sources:
         if name not in files:
             raise InternalError(name, "a source to compile is not among the files")
     complaint = _run(compiler, flags, [str(_inside(s)) for s in sources], output, folder)
     if complaint is None:
         return folder / output
+    if os.strerror(errno.ENOSPC) in complaint:
+        raise InputError(str(folder), f"cannot compile: {complaint}", "free some space, or set TMPDIR")
     probe = folder / "mcugen_probe.c"
     probe.write_text(_PROBE if "-shared" in flags else _PROBE_MAIN, encoding="utf-8")
     broken = _run(compiler, flags, [probe.name], "mcugen_probe.out", folder)
@@ -148,15 +155,15 @@ def _try_command(argv: tuple[str, ...]) -> HostCompiler | None:
 
 def _split(command: str) -> tuple[str, ...]:
     if Path(command).is_file():  # a path with spaces is one word
-        return (str(Path(command).resolve()),)
+        return (str(Path(command).absolute()),)
     try:
         words = tuple(shlex.split(command))
     except ValueError as e:
         raise InputError(command, f"not a command: {e}", _INSTALL) from None
     if not words:
         raise InputError("host C compiler", "the command is empty", _INSTALL)
-    # The build runs in another folder, so a relative path would be lost.
-    return (str(Path(words[0]).resolve()), *words[1:]) if "/" in words[0] else words
+    # The build runs in another folder, where a relative path is lost; a link is not followed (a venv is one).
+    return (str(Path(words[0]).absolute()), *words[1:]) if "/" in words[0] else words
 
 
 def _inside(name: str) -> PurePosixPath:

@@ -16,7 +16,7 @@ import cffi
 import numpy as np
 
 from mcugen.core.types import Array, DType
-from mcugen.errors import DiffersError, InternalError
+from mcugen.errors import DiffersError, InputError, InternalError
 from mcugen.verify.compiler import BASE_FLAGS, HostCompiler, compile_c, find_host_compiler
 
 __all__ = ["HostCompiler", "HostModel", "build_shared", "find_host_compiler"]
@@ -36,8 +36,19 @@ def build_shared(
     ``files``: relative POSIX path -> content, of sources and headers. InternalError with the compiler's first
     complaint if it refuses our code.
     """
-    with tempfile.TemporaryDirectory(prefix="mcugen-") as name:
-        yield compile_c(Path(name), files, sources, compiler, (*SHARED_FLAGS, *extra_flags), "model.so")
+    with _temporary_folder() as folder:
+        yield compile_c(folder, files, sources, compiler, (*SHARED_FLAGS, *extra_flags), "model.so")
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """A folder that goes when the context ends; InputError if this machine has no place for one."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="mcugen-")
+    except OSError as e:
+        raise InputError("temporary folder", f"cannot be made: {e.strerror or e}", "set TMPDIR") from None
+    with folder as name:
+        yield Path(name)
 
 
 class HostModel:

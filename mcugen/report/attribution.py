@@ -1,0 +1,88 @@
+"""Which op a block belongs to, and how many instructions an op can take at worst."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from mcugen.emulate.elf import Elf
+from mcugen.emulate.isa import Decoder
+from mcugen.emulate.recorder import Execution
+
+Block = tuple[int, int]
+#: The blocks that one op executed in one inference, in order.
+Run = tuple[Block, ...]
+
+
+class Owners:
+    """Blocks by op. ``functions``: the functions of each op; those of the call itself come last.
+
+    A compiler adds suffixes to clones of a function (``.constprop.0``). What no op owns (helpers, the linker's
+    veneers) belongs to whom it was called from.
+    """
+
+    def __init__(self, elf: Elf, functions: Sequence[tuple[str, ...]]) -> None:
+        owner = {name: n for n, names in enumerate(functions) for name in names}
+        self._count = len(functions)
+        self._starts: list[int] = []
+        self._places: list[tuple[int, int]] = []  # end of the function, its owner
+        for symbol in elf.functions():
+            n = owner.get(symbol.name.split(".")[0])
+            if n is not None and symbol.size:
+                self._starts.append(symbol.address)
+                self._places.append((symbol.address + symbol.size, n))
+
+    def split(self, executions: Sequence[Execution]) -> list[list[Run]]:
+        """For each op, what it executed in each inference."""
+        parts: list[list[Run]] = [[] for _ in range(self._count)]
+        known: dict[int, int | None] = {}
+        for execution in executions:
+            runs: list[list[Block]] = [[] for _ in range(self._count)]
+            current = self._count - 1
+            for block in execution.blocks:
+                address = block[0]
+                if address not in known:
+                    known[address] = self._owner(address)
+                found = known[address]
+                current = current if found is None else found
+                runs[current].append(block)
+            for part, run in zip(parts, runs, strict=True):
+                part.append(tuple(run))
+        return parts
+
+    def _owner(self, address: int) -> int | None:
+        i = bisect_right(self._starts, address) - 1
+        return self._places[i][1] if i >= 0 and address < self._places[i][0] else None
+
+
+def worst_case(runs: Sequence[Run], decoder: Decoder, worst_steps: int) -> int | None:
+    """Instructions that no input exceeds, if the op's inner loop makes at most ``worst_steps`` steps.
+
+    A step is taken to cost the longest way round the loop that was seen; the rest of the op what it cost at most.
+    Without a loop: the most that was seen, if that is always the same. None where neither helps.
+    """
+    sizes = {block: len(decoder.block(*block)) for run in runs for block in run}
+    totals = [sum(sizes[b] for b in run) for run in runs]
+    if min(totals) == max(totals):
+        return totals[0]
+    counts = [Counter(run) for run in runs]
+    most = sum(counts, Counter())
+    # Blocks of the loops around the inner one, and outside: executed equally often in every inference.
+    fixed = {b for b in most if len({c[b] for c in counts}) == 1}
+    varying = [b for b in most if b not in fixed]
+    head = max(varying, key=lambda b: (most[b], b))
+    inner = [[t for t in _trips(run, head) if not fixed.intersection(t)] for run in runs]
+    if worst_steps <= 0 or not any(inner):
+        return None
+    step = max(sum(sizes[b] for b in trip) for trips in inner for trip in trips)
+    rest = max(total - step * len(trips) for total, trips in zip(totals, inner, strict=True))
+    return max(rest + step * worst_steps, *totals)
+
+
+def _trips(run: Run, head: Block) -> Iterator[Run]:
+    """The ways from ``head`` round to ``head`` again."""
+    at = [i for i, block in enumerate(run) if block == head]
+    for i, j in pairwise(at):
+        yield run[i:j]

@@ -1,0 +1,231 @@
+"""A profile: what one inference costs on a board, from an image that ran on the emulated board.
+
+Instructions are exact; cycles are an estimate (``emulate/cycles.py``). Not here: building the image, drawing inputs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mcugen.core.op import MachineOp, op_prefixes
+from mcugen.core.types import Array
+from mcugen.emulate.cycles import WORDS, CycleEstimate, estimate
+from mcugen.emulate.elf import Elf, region_at
+from mcugen.emulate.image import BoardModel, Image
+from mcugen.emulate.isa import Decoder
+from mcugen.emulate.machine import EmulatedBoard
+from mcugen.emulate.recorder import Execution
+from mcugen.errors import InternalError
+from mcugen.report.attribution import Owners, worst_case
+from mcugen.target.board import Board
+
+#: Rows that are recorded block by block; instructions are counted on all.
+_RECORDED_ROWS = 150
+_RECORDED_INSTRUCTIONS = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class OpProfile:
+    """One op, or the call around them. ``instructions``: mean a run; ``worst``: a bound for every input, or None."""
+
+    name: str
+    kind: str
+    instructions: float
+    macs: int
+    steps: float
+    worst_steps: int
+    worst: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Loads and stores of one inference, mean, in one memory. An access is one word or less."""
+
+    region: str
+    loads: float
+    stores: float
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What one inference costs. Bytes of ``memory`` are what the model adds to each memory, without stack.
+
+    ``worst``: instructions that no input exceeds, as far as the ways round each loop were seen; None where an op
+    has no bound. ``recorded``: rows that cycles, ops and traffic come from.
+    """
+
+    target: str
+    clock_hz: int
+    compiler: str
+    rows: int
+    recorded: int
+    mean: float
+    largest: int
+    worst: int | None
+    cycles: CycleEstimate
+    ops: tuple[OpProfile, ...]
+    traffic: tuple[Traffic, ...]
+    memory: Mapping[str, int]
+    flash: int
+    ram: int
+    stack: int
+
+
+def measure(
+    model: BoardModel,
+    ops: Sequence[MachineOp],
+    board: Board,
+    image: Image,
+    x: Array,
+    compiler: str,
+    progress: Callable[[str], None] = lambda step: None,
+) -> Profile:
+    """Runs the rows ``x`` (N, inputs), of the C type, and accounts for what they execute. ``ops``: those of the machine
+    model, in order; ``compiler``: its name and options, for the report."""
+    progress("counting instructions")
+    machine = EmulatedBoard(image, board)
+    _, instructions = machine.run(model, x)
+    rows = _spread(len(x), float(np.mean(instructions)))
+    progress("recording accesses")
+    executions = tuple(e for e in machine.record(model, x[rows]) if e is not None)
+    if not executions:
+        raise InternalError("profile", "the recording changes what the program computes")
+    progress("estimating cycles")
+    decoder = Decoder(tuple((s.address, s.data) for s in image.elf.segments))
+    profiles = _ops(model, ops, image.elf, decoder, executions)
+    bounds = [p.worst for p in profiles]
+    home = board.home.name
+    return Profile(
+        target=board.name,
+        clock_hz=board.core.clock_hz,
+        compiler=compiler,
+        rows=len(x),
+        recorded=len(executions),
+        mean=float(np.mean(instructions)),
+        largest=int(np.max(instructions)),
+        worst=None if None in bounds else sum(b for b in bounds if b is not None),
+        cycles=estimate(executions, decoder, board),
+        ops=profiles,
+        traffic=_traffic(executions, board),
+        memory={r: n for r, n in image.model_bytes.items() if n},
+        flash=image.model_bytes.get(home, 0),
+        ram=sum(n for r, n in image.model_bytes.items() if r != home),
+        stack=machine.stack_bytes(),
+    )
+
+
+def _spread(rows: int, instructions: float) -> Array:
+    """Indices of rows, evenly spread, few enough to be recorded in seconds."""
+    count = min(rows, _RECORDED_ROWS, max(8, int(_RECORDED_INSTRUCTIONS / max(instructions, 1.0))))
+    return np.unique(np.linspace(0, rows - 1, count).astype(np.int64))
+
+
+def _ops(
+    model: BoardModel, ops: Sequence[MachineOp], elf: Elf, decoder: Decoder, executions: Sequence[Execution]
+) -> tuple[OpProfile, ...]:
+    """Instructions by op; the last row is NAME_run itself."""
+    functions = []
+    for prefix, op in zip(op_prefixes(model.name, tuple(ops)), ops, strict=True):
+        code = tuple(i.symbol for i in op.items(prefix) if i.role == "code")
+        functions.append(code or (op.kernel[0],))
+    owners = Owners(elf, (*functions, (f"{model.name}_run", f"{model.name}_compute")))
+    parts = owners.split(executions)
+    found = []
+    for n, part in enumerate(parts):
+        counts = [sum(len(decoder.block(*b)) for b in run) for run in part]
+        mean = sum(counts) / len(counts)
+        if n == len(ops):
+            found.append(OpProfile(f"{model.name}_run", "call", mean, 0, 0.0, 0, max(counts)))
+            continue
+        cost = ops[n].cost()
+        worst = worst_case(part, decoder, cost.worst_steps)
+        kind = type(ops[n]).__name__
+        found.append(OpProfile(functions[n][0], kind, mean, cost.macs, cost.steps, cost.worst_steps, worst))
+    return tuple(found)
+
+
+def _traffic(executions: Sequence[Execution], board: Board) -> tuple[Traffic, ...]:
+    pages = Counter((a >> 10, w) for e in executions for a, _, w in e.accesses)
+    total: dict[str, list[float]] = {}
+    for (page, write), count in pages.items():
+        region = region_at(board, page << 10)
+        name = region.name if region is not None else "other"
+        total.setdefault(name, [0.0, 0.0])[write] += count / len(executions)
+    order = [r.name for r in board.regions]
+    return tuple(Traffic(n, *total[n]) for n in (*order, "other") if n in total)
+
+
+def profile_json(p: Profile) -> dict[str, Any]:
+    """The profile for machines; sizes in bytes, means over the rows."""
+    c = p.cycles
+    return {
+        "target": p.target,
+        "clock_hz": p.clock_hz,
+        "compiler": p.compiler,
+        "rows": p.rows,
+        "flash_bytes": p.flash,
+        "ram_bytes": p.ram,
+        "stack_bytes": p.stack,
+        "memory": dict(p.memory),
+        "instructions": {"mean": p.mean, "max": p.largest, "worst": p.worst},
+        "cycles": {
+            "low": round(c.low),
+            "high": round(c.high),
+            "max": round(c.worst),
+            "note": WORDS,
+            "assumptions": list(c.assumptions),
+            "rows": p.recorded,
+        },
+        "traffic": [{"region": t.region, "loads": t.loads, "stores": t.stores} for t in p.traffic],
+        "ops": [
+            {
+                "name": o.name,
+                "kind": o.kind,
+                "instructions": o.instructions,
+                "macs": o.macs,
+                "steps": o.steps,
+                "worst_steps": o.worst_steps,
+                "worst_instructions": o.worst,
+            }
+            for o in p.ops
+        ],
+    }
+
+
+def profile_lines(p: Profile) -> list[str]:
+    """The profile for people: a line a fact, the ops, and what the cycles assume."""
+    c = p.cycles
+    memory = ", ".join(f"{r} {n:,}" for r, n in p.memory.items())
+    traffic = "; ".join(f"{t.region} {t.loads:,.0f} loads, {t.stores:,.0f} stores" for t in p.traffic)
+    bound = "" if p.worst is None else f"; worst case over all inputs {p.worst:,}"
+    micro = tuple(1e6 * n / p.clock_hz for n in (c.low, c.high))
+    return [
+        f"target        {p.target}, emulated; {p.compiler}",
+        f"instructions  mean {p.mean:,.0f}, max {p.largest:,} over {p.rows:,} rows{bound}",
+        f"cycles        {c.low:,.0f} to {c.high:,.0f}, slowest row up to {c.worst:,.0f}: {WORDS}",
+        f"time          {micro[0]:,.1f} to {micro[1]:,.1f} us at {p.clock_hz / 1e6:g} MHz: {WORDS}",
+        f"accesses      {traffic}",
+        f"memory        flash {p.flash:,}, RAM {p.ram:,} bytes ({memory}); stack {p.stack:,}",
+        "",
+        *_op_lines(p),
+        "",
+        *(f"cycles: {a}" for a in c.assumptions),
+    ]
+
+
+def _op_lines(p: Profile) -> list[str]:
+    """A table of the ops, aligned. A worst case holds for every input, if all ways round the loops were seen."""
+    rows = [("op", "kind", "instructions", "worst case", "MACs")]
+    for o in p.ops:
+        worst = "" if o.worst is None else f"{o.worst:,}"
+        rows.append((o.name, o.kind, f"{o.instructions:,.0f}", worst, f"{o.macs:,}" if o.macs else ""))
+    widths = [max(len(r[i]) for r in rows) for i in range(5)]
+    return [
+        "  ".join(c.ljust(w) if i < 2 else c.rjust(w) for i, (c, w) in enumerate(zip(r, widths, strict=True))).rstrip()
+        for r in rows
+    ]
