@@ -279,7 +279,7 @@ def _placements(words: list[str]) -> dict[str, str]:
 def _print_memory(result: api.ExportResult, explain: bool) -> None:
     for line in (*memory_lines(result.plan, explain), *usage_lines(result.plan)):
         _out.say(line)
-    _out.print("~ sizes of code are estimates: no cross compiler has seen it")
+    _out.print("~ sizes of code are estimates; mcugen profile measures them")
 
 
 @contextmanager

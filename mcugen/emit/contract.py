@@ -110,3 +110,32 @@ def _category_block(upper: str, feature: Feature, idents: list[str]) -> str:
 def bits_ctype(dtype: DType) -> str:
     """The unsigned type of a bit pattern of ``dtype``."""
     return f"uint{dtype.size * 8}_t"
+
+
+def net_lines(model: Model, verified: str) -> list[str]:
+    """The comment at the top of a net's header: what x and y hold."""
+    x, y = model.types[model.inputs[0]], model.types[model.outputs[0]]
+    lines = [f"Source sha256 {model.source.sha256}", verified, ""]
+    lines += [f"Input: {_tensor_text(x)}.", f"Output: {_tensor_text(y)}."]
+    lines += [f"Classes: {', '.join(model.labels)}."] if model.labels else []
+    lines += ["", *model.notes] if model.notes else []
+    return [comment_text(line) for line in lines]
+
+
+def _tensor_text(t: TensorType) -> str:
+    shape = " x ".join(map(str, t.shape))
+    meaning = f", real = {t.q.scale!r} * (q - {t.q.zero_point})" if t.q is not None else ""
+    return f"{shape} {t.dtype.ctype}, in the order of the model file{meaning}"
+
+
+def net_macros(model: Model) -> list[str]:
+    """Sizes, scales and zero points as macros."""
+    upper = model.name.upper()
+    lines = []
+    for side, value in (("INPUT", model.inputs[0]), ("OUTPUT", model.outputs[0])):
+        t = model.types[value]
+        lines.append(f"#define {upper}_{side}S {t.count}")
+        if t.q is not None:
+            lines.append(f"#define {upper}_{side}_SCALE {float64_literal(t.q.scale)} /* {number(t.q.scale)} */")
+            lines.append(f"#define {upper}_{side}_ZERO_POINT ({t.q.zero_point})")
+    return lines

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mcugen.core.op import Item, MachineOp, Names, OpText
+from mcugen.core.op import Item, op_prefixes
 from mcugen.core.types import Array, Model
 from mcugen.ctext.arrays import array_rows
 from mcugen.emit import contract
+from mcugen.emit.net import arena_item, net_header, net_source
+from mcugen.emit.parts import ABI, machine_ops
 from mcugen.emit.render import render
-from mcugen.emit.tables import names_of, plain_table_text, table_text
-from mcugen.errors import InternalError
+from mcugen.emit.tabular import tabular_header, tabular_source
 from mcugen.resources import resource_dir
+from mcugen.target.arena import ArenaPlan
 from mcugen.target.fragment import fragment_text
 from mcugen.target.plan import Plan
 
-#: Raised when generated files and runtime files of different versions must not be mixed; the same as in mcg.h.
-ABI = 1
 _SELFTEST_BYTES = 4096
 _SELFTEST_VECTORS = 16
 
@@ -31,23 +31,23 @@ class Vectors:
     y: Array
 
 
-def machine_ops(model: Model) -> tuple[MachineOp, ...]:
-    """The ops of a machine model, typed."""
-    ops = tuple(op for op in model.ops if isinstance(op, MachineOp))
-    if len(ops) != len(model.ops):
-        raise InternalError(model.name, "a source op has not been lowered")
-    return ops
-
-
-def items_of(model: Model) -> tuple[Item, ...]:
+def items_of(model: Model, arena: ArenaPlan | None = None) -> tuple[Item, ...]:
     """Everything of the model that takes memory."""
-    return tuple(item for op in machine_ops(model) for item in op.items(model.name))
+    ops = machine_ops(model)
+    prefixes = op_prefixes(model.name, ops)
+    items = tuple(item for op, prefix in zip(ops, prefixes, strict=True) for item in op.items(prefix))
+    return items if arena is None else (*items, arena_item(model, ops, arena))
 
 
-def model_files(model: Model, plan: Plan, output: str, golden: Vectors, verified: str) -> dict[str, str]:
-    """NAME.h, NAME.c, NAME_selftest.[ch] and CMakeLists.txt by path."""
+def model_files(
+    model: Model, plan: Plan, output: str, golden: Vectors, verified: str, arena: ArenaPlan | None = None
+) -> dict[str, str]:
+    """NAME.h, NAME.c, NAME_selftest.[ch] and CMakeLists.txt by path; ``arena`` for models whose values live in one."""
     name = model.name
-    header, source = _header(model, output, verified), _source(model, plan)
+    if arena is None:
+        header, source = tabular_header(model, output, verified), tabular_source(model, plan)
+    else:
+        header, source = net_header(model, arena, verified), net_source(model, plan, arena)
     few = _selftest_rows(golden)
     return {
         f"{name}.h": header,
@@ -73,95 +73,11 @@ def runtime_files(plan: Plan) -> dict[str, str]:
     return files
 
 
-def _header(model: Model, output: str, verified: str) -> str:
-    trace = _trace_item(model)
-    return render(
-        "model.h.j2",
-        name=model.name,
-        upper=model.name.upper(),
-        title=contract.title(model),
-        contract=contract.contract_lines(model, output, verified),
-        guard=f"{model.name.upper()}_H",
-        abi=ABI,
-        macros=contract.macros(model),
-        features=contract.feature_lines(model),
-        categories=contract.category_blocks(model),
-        in_type=model.types[model.inputs[0]].dtype.ctype,
-        out_type=model.types[model.outputs[0]].dtype.ctype,
-        trace=trace is not None,
-        trees=_trees(model),
-        leaf_type=trace.ctype if trace else "",
-    )
-
-
-def _source(model: Model, plan: Plan) -> str:
-    names = names_of(plan)
-    ops = machine_ops(model)
-    local = {v: v for v in model.types} | {model.inputs[0]: "x", model.outputs[0]: "y"}
-    texts = [op.emit(model.name, _local(op.inputs, local), _local(op.outputs, local), names) for op in ops]
-    trace = next((i for i, t in enumerate(texts) if t.trace), None)
-    item = _trace_item(model)
-    return render(
-        "model.c.j2",
-        name=model.name,
-        upper=model.name.upper(),
-        title=contract.title(model),
-        includes=sorted({i for t in texts for i in t.includes}),
-        assertions=_assertions(model),
-        tables=[table_text(a) for a in plan.assignments if a.item.role == "table"],
-        definitions=[t.definitions for t in texts if t.definitions],
-        in_type=model.types[model.inputs[0]].dtype.ctype,
-        out_type=model.types[model.outputs[0]].dtype.ctype,
-        body=_body(model, ops, texts),
-        trace=[] if trace is None else _trace_body(model, ops, texts, trace),
-        trace_tables="" if item is None else plain_table_text(item),
-        leaf_type=item.ctype if item else "",
-    )
-
-
-def _local(values: tuple[str, ...], local: dict[str, str]) -> tuple[str, ...]:
-    return tuple(local[v] for v in values)
-
-
-def _assertions(model: Model) -> list[str]:
-    """Assumptions of the generator that the C compiler checks again."""
-    lines = []
-    for value in (model.inputs[0], model.outputs[0]):
-        dtype = model.types[value].dtype
-        lines.append(f'_Static_assert(sizeof({dtype.ctype}) == {dtype.size}, "{dtype.ctype} has another size here");')
-    return sorted(set(lines))
-
-
-def _declaration(model: Model, value: str) -> str:
-    t = model.types[value]
-    return f"{t.dtype.ctype} {value}[{t.count}];"
-
-
-def _body(model: Model, ops: tuple[MachineOp, ...], texts: list[OpText]) -> list[str]:
-    """The statements of NAME_compute: values between ops are arrays on the stack."""
-    lines = [_declaration(model, v) for op in ops for v in op.outputs if v != model.outputs[0]]
-    return lines + [t.call for t in texts]
-
-
-def _trace_body(model: Model, ops: tuple[MachineOp, ...], texts: list[OpText], last: int) -> list[str]:
-    lines = [_declaration(model, v) for op in ops[:last] for v in op.outputs]
-    return [*lines, *(t.call for t in texts[:last]), texts[last].trace]
-
-
-def _trace_item(model: Model) -> Item | None:
-    return next((i for op in machine_ops(model) for i in op.trace_items(model.name)), None)
-
-
-def _trees(model: Model) -> int:
-    item = _trace_item(model)
-    return 0 if item is None else round(item.reads_per_run)
-
-
 def _selftest_rows(golden: Vectors) -> Vectors:
     """Few vectors, spread over the golden ones; NaN outputs have no single bit pattern and stay out."""
-    row = golden.x.itemsize * golden.x.shape[1] + golden.y.itemsize * golden.y.shape[1]
+    row = golden.x[:1].nbytes + golden.y[:1].nbytes
     count = max(1, min(_SELFTEST_VECTORS, _SELFTEST_BYTES // max(row, 1)))
-    usable = np.flatnonzero(~np.isnan(golden.y).any(axis=1))
+    usable = np.flatnonzero(~np.isnan(golden.y.reshape(len(golden.y), -1)).any(axis=1))
     pick = usable[np.unique(np.linspace(0, len(usable) - 1, count).astype(int))] if len(usable) else usable
     return Vectors(golden.x[pick], golden.y[pick])
 
@@ -187,4 +103,4 @@ def _bits(values: Array) -> Array:
     return flat.view(f"<u{flat.dtype.itemsize}")
 
 
-__all__ = ["ABI", "Names", "Vectors", "items_of", "machine_ops", "model_files", "runtime_files"]
+__all__ = ["ABI", "Vectors", "items_of", "machine_ops", "model_files", "runtime_files"]

@@ -45,8 +45,8 @@ def _word(item: Item) -> str:
     return "_Alignas(4) " if item.align < 4 else ""
 
 
-def names_of(plan: Plan) -> Names:
-    """How C reaches the items of the plan."""
+def names_of(plan: Plan, scratch: str = "NULL") -> Names:
+    """How C reaches the items of the plan; ``scratch`` is the pointer to an op's scratch bytes."""
     table, section = {}, {}
     for a in plan.assignments:
         if a.item.role == "code":
@@ -55,4 +55,4 @@ def names_of(plan: Plan) -> Names:
             table[a.item.symbol] = f"(const {a.item.ctype} *){a.item.symbol}_active"
         else:
             table[a.item.symbol] = a.item.symbol
-    return Names(table, section)
+    return Names(table, section, scratch)

@@ -6,15 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcugen.core.types import Array, DType, Model
+from mcugen.emit.sources import sources_of
 from mcugen.errors import DiffersError
 from mcugen.verify.compare import compare_bits
 from mcugen.verify.compiler import HostCompiler
 from mcugen.verify.hostbuild import HostModel, build_shared
-
-
-def sources_of(files: Mapping[str, str | bytes]) -> list[str]:
-    """The C files of an export that make a library."""
-    return sorted(path for path in files if path.endswith(".c"))
 
 
 def check_host(
@@ -58,3 +54,6 @@ def require_selftest(host: HostModel) -> None:
     failed = host.selftest()
     if failed:
         raise DiffersError(f"{host.name}_selftest", f"vector {failed - 1} fails")
+
+
+__all__ = ["check_host", "require_equal", "require_selftest", "sources_of"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-C_FILES = ("runtime_c/**/*.[ch]", "examples/**/*.[ch]", "mcugen/verify/c/*.[ch]")
+C_FILES = ("runtime_c/**/*.[ch]", "examples/**/*.[ch]", "boards/**/*.[ch]", "mcugen/*/c/**/*.[ch]")
 CLANG_FORMAT = "18.1.8"
 
 

@@ -1,0 +1,88 @@
+"""NAME.h and NAME.c of a model whose values are small arrays on the stack: rows of features in, scores out."""
+
+from __future__ import annotations
+
+from mcugen.core.op import Item, MachineOp, OpText
+from mcugen.core.types import Model
+from mcugen.emit import contract
+from mcugen.emit.parts import ABI, machine_ops, size_assertions
+from mcugen.emit.render import render
+from mcugen.emit.tables import names_of, plain_table_text, table_text
+from mcugen.target.plan import Plan
+
+
+def tabular_header(model: Model, output: str, verified: str) -> str:
+    """The header: contract, sizes, features, the three functions."""
+    trace = _trace_item(model)
+    return render(
+        "model.h.j2",
+        name=model.name,
+        upper=model.name.upper(),
+        title=contract.title(model),
+        contract=contract.contract_lines(model, output, verified),
+        guard=f"{model.name.upper()}_H",
+        abi=ABI,
+        macros=contract.macros(model),
+        features=contract.feature_lines(model),
+        categories=contract.category_blocks(model),
+        in_type=model.types[model.inputs[0]].dtype.ctype,
+        out_type=model.types[model.outputs[0]].dtype.ctype,
+        trace=trace is not None,
+        trees=_trees(model),
+        leaf_type=trace.ctype if trace else "",
+    )
+
+
+def tabular_source(model: Model, plan: Plan) -> str:
+    """The source: tables, kernels, and NAME_compute that calls them in order."""
+    names = names_of(plan)
+    ops = machine_ops(model)
+    local = {v: v for v in model.types} | {model.inputs[0]: "x", model.outputs[0]: "y"}
+    texts = [op.emit(model.name, _local(op.inputs, local), _local(op.outputs, local), names) for op in ops]
+    trace = next((i for i, t in enumerate(texts) if t.trace), None)
+    item = _trace_item(model)
+    return render(
+        "model.c.j2",
+        name=model.name,
+        upper=model.name.upper(),
+        title=contract.title(model),
+        includes=sorted({i for t in texts for i in t.includes}),
+        assertions=size_assertions(model),
+        tables=[table_text(a) for a in plan.assignments if a.item.role == "table"],
+        definitions=[t.definitions for t in texts if t.definitions],
+        in_type=model.types[model.inputs[0]].dtype.ctype,
+        out_type=model.types[model.outputs[0]].dtype.ctype,
+        body=_body(model, ops, texts),
+        trace=[] if trace is None else _trace_body(model, ops, texts, trace),
+        trace_tables="" if item is None else plain_table_text(item),
+        leaf_type=item.ctype if item else "",
+    )
+
+
+def _local(values: tuple[str, ...], local: dict[str, str]) -> tuple[str, ...]:
+    return tuple(local[v] for v in values)
+
+
+def _declaration(model: Model, value: str) -> str:
+    t = model.types[value]
+    return f"{t.dtype.ctype} {value}[{t.count}];"
+
+
+def _body(model: Model, ops: tuple[MachineOp, ...], texts: list[OpText]) -> list[str]:
+    """The statements of NAME_compute: values between ops are arrays on the stack."""
+    lines = [_declaration(model, v) for op in ops for v in op.outputs if v != model.outputs[0]]
+    return lines + [t.call for t in texts]
+
+
+def _trace_body(model: Model, ops: tuple[MachineOp, ...], texts: list[OpText], last: int) -> list[str]:
+    lines = [_declaration(model, v) for op in ops[:last] for v in op.outputs]
+    return [*lines, *(t.call for t in texts[:last]), texts[last].trace]
+
+
+def _trace_item(model: Model) -> Item | None:
+    return next((i for op in machine_ops(model) for i in op.trace_items(model.name)), None)
+
+
+def _trees(model: Model) -> int:
+    item = _trace_item(model)
+    return 0 if item is None else round(item.reads_per_run)

@@ -1,0 +1,34 @@
+/* The port to an emulator that calls functions and reads memory by itself: the image only has to hold them.
+ * SPDX-License-Identifier: MIT-0
+ */
+#include "mcg_image.h"
+#include "mcg_image_config.h"
+
+void mcg_image_stop(void);
+
+/* Nothing here calls the model or touches the row: the pointers keep both in the program. */
+MCG_IMAGE_X mcg_image_x[MCG_IMAGE_INPUTS];
+MCG_IMAGE_Y mcg_image_y[MCG_IMAGE_OUTPUTS];
+
+typedef mcg_status_t mcg_image_run_t(const MCG_IMAGE_X *x, MCG_IMAGE_Y *y);
+const volatile void *volatile mcg_image_row[2];
+mcg_image_run_t *volatile mcg_image_run_entry;
+typedef int32_t mcg_image_selftest_t(void);
+mcg_image_selftest_t *volatile mcg_image_selftest_entry; /* null where the self-test is not linked */
+
+/* Where every call returns to; the emulator stops in front of it. */
+MCG_NOINLINE void mcg_image_stop(void)
+{
+    for (;;) {
+        __asm volatile("bkpt 0");
+    }
+}
+
+void mcg_image_main(void)
+{
+    mcg_image_row[0] = mcg_image_x;
+    mcg_image_row[1] = mcg_image_y;
+    mcg_image_run_entry = MCG_IMAGE_RUN;
+    mcg_image_selftest_entry = MCG_IMAGE_SELFTEST;
+    mcg_image_stop();
+}

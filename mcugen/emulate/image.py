@@ -1,0 +1,183 @@
+"""The test image: a model, start-up code and a generated linker script, linked for one board.
+
+The script is that of a user: vectors, code and constants in the home memory, .data and .bss in RAM. The fast parts of
+the model come from the fragment, included as ``linker/README.md`` says. Not here: running it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+
+from mcugen.core.types import DType
+from mcugen.emit.sources import sources_of
+from mcugen.emulate.elf import Elf, read_elf
+from mcugen.emulate.toolchain import CrossCompiler, compile_objects, link
+from mcugen.errors import InputError
+from mcugen.resources import resource_dir
+from mcugen.target.board import Board
+from mcugen.target.fragment import fragment_text
+
+#: Path of the fragment in an export.
+FRAGMENT = "mcugen/mcugen.ld"
+#: Everything that is not of the export stands in a folder of its own.
+_OWN = "mcg_image"
+#: The folder libc holds headers for compilers that bring none.
+_INCLUDES = ("-I.", f"-I{_OWN}", "-idirafter", f"{_OWN}/libc")
+_PORT_FILES = ("mcg_image.h", "memory.c", "empty.c")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoardModel:
+    """The C of a model and how it is called: ``x`` and ``y`` are its types, ``inputs`` and ``outputs`` elements a row.
+
+    ``files``: path -> content of an export. ``board``: the board it was placed for, or None. ``regions``: memory by
+    symbol, as placed.
+    """
+
+    name: str
+    files: Mapping[str, bytes]
+    x: DType
+    inputs: int
+    y: DType
+    outputs: int
+    board: str | None = None
+    regions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Image:
+    """A linked image. ``model_bytes``: what the model adds to each memory (code, tables and the runtime it needs,
+    without self-test and stack); ``stack``: bytes that it has."""
+
+    elf: Elf
+    model_bytes: Mapping[str, int]
+    stack: int
+
+
+def build_image(
+    model: BoardModel,
+    board: Board,
+    compiler: CrossCompiler,
+    opt: str = "-O2",
+    *,
+    stack: int | None = None,
+    fragment: bool = True,
+    replace: Mapping[str, str] | None = None,
+) -> Image:
+    """Compiles and links. ``stack``: bytes, the board's by default.
+
+    For tests that plant faults: ``fragment`` False links as a user who forgot it; ``replace``: other contents of files.
+    """
+    if board.image is None:
+        raise InputError(f"boards/{board.name}/board.toml", "has no [image]: no test image can be built")
+    stack = board.image.stack if stack is None else stack
+    own = _own_files(model, board, compiler, stack, fragment)
+    files = {**model.files, **own, **(replace or {})}
+    model_sources = sources_of(model.files)
+    rest = [f"{_OWN}/{p}" for p in ("startup.c", "port.c", "memory.c")]
+    with tempfile.TemporaryDirectory(prefix="mcugen-") as name:
+        folder = Path(name)
+        for path, content in files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        sources = [*model_sources, *rest, f"{_OWN}/empty.c"]
+        objects = dict(zip(sources, compile_objects(folder, sources, compiler, board, opt, _INCLUDES), strict=True))
+
+        def linked(chosen: list[str]) -> Elf:
+            script = f"{_OWN}/image.ld"
+            extra = f"{_OWN}/fragment.ld" if fragment else None
+            return read_elf(link(folder, [objects[s] for s in chosen], compiler, board, script, extra))
+
+        lean = [s for s in model_sources if s != f"{model.name}_selftest.c"]
+        with_model = linked([*lean, *rest]).bytes_by_region(board)
+        without = linked([f"{_OWN}/empty.c", *rest]).bytes_by_region(board)
+        return Image(linked([*model_sources, *rest]), {r: max(n - without[r], 0) for r, n in with_model.items()}, stack)
+
+
+def _own_files(
+    model: BoardModel, board: Board, compiler: CrossCompiler, stack: int, fragment: bool
+) -> dict[str, str | bytes]:
+    """What the image adds to the export, by path."""
+    c_files = resources.files("mcugen.emulate") / "c"
+    port = "direct.c" if board.unicorn is not None else "semihosting.c"
+    startup = resource_dir("boards") / board.name / "startup.c"
+    if not startup.is_file():
+        raise InputError(f"boards/{board.name}", "has no startup.c: no test image can be built")
+    files: dict[str, str | bytes] = {f"{_OWN}/{n}": (c_files / n).read_bytes() for n in _PORT_FILES}
+    files[f"{_OWN}/port.c"] = (c_files / port).read_bytes()
+    files[f"{_OWN}/startup.c"] = startup.read_bytes()
+    files[f"{_OWN}/libc/string.h"] = (c_files / "libc" / "string.h").read_bytes()
+    files[f"{_OWN}/mcg_image_config.h"] = config_text(model)
+    files[f"{_OWN}/image.ld"] = script_text(board, stack, fragment, compiler.kind == "zig")
+    if fragment:
+        # A model that was placed for this board brings the fragment that its users take.
+        shipped = model.files.get(FRAGMENT) if model.board == board.name else None
+        files[f"{_OWN}/fragment.ld"] = shipped if shipped is not None else fragment_text(board)
+    return files
+
+
+def config_text(model: BoardModel) -> str:
+    """mcg_image_config.h: which functions of the model the image calls, and with what."""
+    name = model.name
+    return (
+        f'#include "{name}.h"\n'
+        f"#define MCG_IMAGE_RUN {name}_run\n"
+        f"#define MCG_IMAGE_SELFTEST {name}_selftest\n"
+        f"#define MCG_IMAGE_X {model.x.ctype}\n"
+        f"#define MCG_IMAGE_Y {model.y.ctype}\n"
+        f"#define MCG_IMAGE_INPUTS {model.inputs}\n"
+        f"#define MCG_IMAGE_OUTPUTS {model.outputs}\n"
+        f"int32_t {name}_selftest(void) __attribute__((weak));\n"
+    )
+
+
+def script_text(board: Board, stack: int, fragment: bool, include: bool) -> str:
+    """The linker script of the image. Without a fragment it declares the memories, otherwise the fragment does.
+
+    ``include``: it includes the fragment itself, for a linker that takes one script only.
+    """
+    assert board.image is not None
+    home, data = board.home.linker, next(r.linker for r in board.regions if r.name == board.image.data)
+    if fragment:
+        head = f"INCLUDE {_OWN}/fragment.ld\n" if include else ""
+    else:
+        lines = [f"  {r.linker} : ORIGIN = {r.base:#010x}, LENGTH = {r.size}\n" for r in board.regions if r.roles]
+        head = "MEMORY\n{\n" + "".join(lines) + "}\n"
+    return f"""\
+{head}ENTRY(Reset_Handler)
+SECTIONS
+{{
+  .isr_vector : {{ KEEP(*(.isr_vector)) . = ALIGN(8); }} > {home}
+  .text : {{ *(.text) *(.text.*) . = ALIGN(8); }} > {home}
+  .rodata : {{ *(.rodata) *(.rodata.*) . = ALIGN(8); }} > {home}
+  mcg_table_copies : {{ KEEP(*(mcg_table_copies)) . = ALIGN(8); }} > {home}
+  .stack (NOLOAD) : ALIGN(8)
+  {{
+    mcg_image_stack_limit = .;
+    . = . + {stack};
+    mcg_image_stack_top = .;
+  }} > {data}
+  .data : ALIGN(8)
+  {{
+    _sdata = .;
+    *(.data) *(.data.*)
+    . = ALIGN(8);
+    _edata = .;
+  }} > {data} AT> {home}
+  mcg_image_data_start = _sdata;
+  mcg_image_data_end = _edata;
+  mcg_image_data_load = LOADADDR(.data);
+  .bss (NOLOAD) : ALIGN(8)
+  {{
+    mcg_image_bss_start = .;
+    *(.bss) *(.bss.*) *(COMMON)
+    . = ALIGN(8);
+    mcg_image_bss_end = .;
+  }} > {data}
+  /DISCARD/ : {{ *(.ARM.exidx) *(.ARM.exidx.*) *(.ARM.extab) *(.ARM.extab.*) *(.eh_frame) }}
+}}
+"""

@@ -1,0 +1,1 @@
+"""What each family does between a source model and the files: lower, plan, choose vectors, compute references."""

@@ -1,0 +1,97 @@
+"""The options of an export, and what a family's recipe gives back: all that emit, verify and report need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from mcugen.core.dump import dump_text
+from mcugen.core.types import Array, Model
+from mcugen.emit.files import write_note
+from mcugen.emit.model import Vectors
+from mcugen.errors import InputError
+from mcugen.target.arena import ArenaPlan
+
+#: What each option may be, beside what the command line checks itself.
+_CHOICES = {
+    "input_dtype": ("auto", "float64", "float32", "int32", "int16", "uint16", "int8", "uint8"),
+    "output": ("raw", "class", "proba"),
+    "optimize": ("balanced", "ram"),
+    "leaf": ("int16", "int32", "float32", "float64"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """What ``mcugen export`` can be told; the defaults are those of the command line."""
+
+    name: str | None = None
+    board: str | None = "stm32h743"
+    spec: Path | None = None
+    input_dtype: str = "auto"
+    output: str = "raw"
+    calib: Path | None = None
+    optimize: str = "balanced"
+    leaf: str = "int16"
+    max_error: float | None = None
+    place: Mapping[str, str] = field(default_factory=dict)
+    num_iteration: int | None = None
+    start_iteration: int = 0
+    dump_ir: Path | None = None
+    verify: bool = True
+    force: bool = False
+    check: bool = False
+    compiler: str | None = None
+
+    def validate(self) -> None:
+        """InputError for a value that no export can have."""
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices:
+                raise InputError(
+                    f"--{name.replace('_', '-')}", f"{value!r} is not known", f"known: {', '.join(choices)}"
+                )
+        if self.max_error is not None and not self.max_error >= 0:
+            raise InputError("--max-error", f"{self.max_error:g} is no limit", "give a number from 0 on")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """A model that is ready to be placed, written and proven.
+
+    ``x``, ``y``, ``trace``: inputs, outputs and leaves that the C must repeat. ``golden``: the few that travel with
+    the export. ``stored``: the references as a file. ``proof`` and ``coverage``: the family's own account of them.
+    ``verification`` and ``recorded``: entries of the manifest. The rest is for people: a title, the worst error and the
+    span of the scores on ``x``, what the user's data said, notes.
+    """
+
+    machine: Model
+    arena: ArenaPlan | None
+    x: Array
+    y: Array
+    trace: Array | None
+    golden: Vectors
+    stored: bytes
+    proof: Any
+    coverage: Any
+    verification: dict[str, Any]
+    recorded: dict[str, Any]
+    title: str
+    worst: float
+    span: float
+    data: str | None
+    notes: tuple[str, ...]
+
+
+def dumper(folder: Path | None) -> Callable[[str, Model], None]:
+    """Writes the model after each pass, if asked to: what was reached is there when a later pass fails."""
+    steps = count()
+
+    def dump(step: str, model: Model) -> None:
+        if folder is not None:
+            write_note(folder, f"{next(steps):02d}_{step}.txt", dump_text(model, step))
+
+    return dump

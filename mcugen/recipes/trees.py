@@ -1,0 +1,108 @@
+"""Tree ensembles: signals bound, lowered to ranks and tables, vectors at every threshold, both references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mcugen.core.passes import run_passes
+from mcugen.core.types import DType, Model
+from mcugen.emit.model import Vectors
+from mcugen.errors import InputError
+from mcugen.frontends.calibrate import Calibration, bind_signals
+from mcugen.frontends.spec import load_spec
+from mcugen.recipes.prepared import ExportOptions, Prepared, dumper
+from mcugen.report.summary import distance_text
+from mcugen.trees.describe import describe
+from mcugen.trees.lower import TREE_PASSES, TreeOptions, ensemble_of
+from mcugen.trees.proof import Reference, distance, reference, walked
+from mcugen.trees.stored import reference_bytes
+from mcugen.trees.vectors import Coverage, make_vectors, select_golden
+
+_GOLDEN_VECTORS = 256
+#: Rows times trees or features, whichever is more, that the references are computed for.
+_VECTOR_BUDGET = 2_000_000
+
+
+def prepare_trees(model: Model, options: ExportOptions, progress: Callable[[str], None]) -> Prepared:
+    """A tree model, lowered and proven against itself."""
+    spec_file = load_spec(options.spec) if options.spec else None
+    calibration = bind_signals(model, ensemble_of(model).forest, spec_file, options.input_dtype, options.calib)
+    progress("lowering")
+    choices = TreeOptions(calibration.spec, options.output, DType.of(options.leaf))
+    machine = run_passes(model, TREE_PASSES, choices, dumper(options.dump_ir))
+    _require_bound(machine, options.max_error)
+    progress("computing references")
+    ref, coverage, golden = _vectors(model, machine, calibration)
+    return Prepared(
+        machine=machine,
+        arena=None,
+        x=ref.x,
+        y=ref.y,
+        trace=ref.trace,
+        golden=golden,
+        stored=reference_bytes(model, machine, calibration.spec),
+        proof=ref,
+        coverage=coverage,
+        verification=_verification(ref, coverage),
+        recorded=_recorded(options, calibration),
+        title=describe(model),
+        worst=ref.worst,
+        span=ref.high - ref.low,
+        data=_on_data(model, machine, calibration),
+        notes=(*calibration.lines, *machine.notes),
+    )
+
+
+def _require_bound(machine: Model, limit: float | None) -> None:
+    bound = machine.bounds["score"].error
+    if limit is not None and not bound <= limit:
+        hint = "use --leaf int32, float32 or float64"
+        raise InputError("--max-error", f"the proven bound is {bound:.6g}, above {limit:g}", hint)
+
+
+def _vectors(model: Model, machine: Model, calibration: Calibration) -> tuple[Reference, Coverage, Vectors]:
+    """Vectors where faults hide, and the user's own rows; the references on them; the few that become golden."""
+    rank, tables = walked(machine)
+    width = max(tables.n_trees, machine.types[machine.inputs[0]].count)
+    limit = int(np.clip(_VECTOR_BUDGET // width, 64, 4096))
+    vectors = make_vectors(rank, tables, limit=limit)
+    x = vectors.x if calibration.x is None else np.concatenate([vectors.x, calibration.x[:limit]])
+    ref = reference(model, machine, calibration.spec, x)
+    chosen = select_golden(x, _GOLDEN_VECTORS, rank, tables)
+    return ref, vectors.coverage, Vectors(ref.x[chosen], ref.y[chosen])
+
+
+def _on_data(model: Model, machine: Model, calibration: Calibration) -> str | None:
+    if calibration.x is None or calibration.real is None:
+        return None
+    d = distance(model, machine, calibration.x, calibration.real)
+    return distance_text(d.rows, d.mean_error, d.max_error, d.span, d.flips)
+
+
+def _verification(ref: Reference, coverage: Coverage) -> dict[str, Any]:
+    return {
+        "float_model": {"worst_error": ref.worst, "leaves": "equal", "vectors": len(ref.x)},
+        "coverage": {
+            "nodes": coverage.nodes,
+            "both_ways": coverage.both_ways,
+            "one_way": coverage.one_way,
+            "never": coverage.never,
+            "unreachable": coverage.unreachable,
+        },
+    }
+
+
+def _recorded(options: ExportOptions, calibration: Calibration) -> dict[str, Any]:
+    """The options that shaped the files, without paths."""
+    return {
+        "input_dtype": calibration.spec.dtype.label,
+        "output": options.output,
+        "leaf": options.leaf,
+        "optimize": options.optimize,
+        "place": dict(sorted(options.place.items())),
+        "num_iteration": options.num_iteration,
+        "start_iteration": options.start_iteration,
+    }
