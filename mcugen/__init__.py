@@ -1,18 +1,32 @@
 """mcugen: trained models to verified, quantized C for microcontrollers.
 
-The verbs of the command line are functions here: ``load``, ``export``, ``run``, ``verify``, ``compare``, ``inspect``.
+The verbs of the command line are functions here: ``load``, ``export``, ``run``, ``verify``, ``profile``, ``compare``,
+``inspect``.
 """
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from mcugen.version import VERSION as __version__
 
-_VERBS = ("ExportOptions", "ExportResult", "compare", "export", "inspect", "load", "run", "verify")
+_VERBS = ("ExportOptions", "ExportResult", "compare", "export", "inspect", "load", "profile", "run", "verify")
 
 if TYPE_CHECKING:
-    from mcugen.build import ExportOptions, ExportResult, compare, export, inspect, load, run, verify
+    from mcugen.build import ExportOptions, ExportResult, compare, export, inspect, load, profile, run, verify
 
-__all__ = ["ExportOptions", "ExportResult", "__version__", "compare", "export", "inspect", "load", "run", "verify"]
+__all__ = [
+    "ExportOptions",
+    "ExportResult",
+    "__version__",
+    "compare",
+    "export",
+    "inspect",
+    "load",
+    "profile",
+    "run",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -22,3 +36,24 @@ def __getattr__(name: str) -> Any:
 
         return getattr(build, name)
     raise AttributeError(f"module 'mcugen' has no attribute '{name}'")
+
+
+class _PackageAndVerb(ModuleType):
+    """A package that has the name of a verb, and is the verb when called."""
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        from mcugen import build  # noqa: PLC0415
+
+        return getattr(build, self.__name__.rpartition(".")[2])(*args, **options)
+
+
+class _Mcugen(ModuleType):
+    """An import of ``mcugen.verify.…`` puts that package where users expect the verb: make it both."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _VERBS and isinstance(value, ModuleType):
+            value.__class__ = _PackageAndVerb
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Mcugen

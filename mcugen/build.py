@@ -16,6 +16,7 @@ from mcugen.emit.manifest import manifest_of
 from mcugen.emit.model import ABI, items_of, model_files, runtime_files
 from mcugen.exported import compare, profile, run, verify
 from mcugen.frontends.load import load_source
+from mcugen.recipes.nets import describe_net, is_net, net_facts, prepare_net
 from mcugen.recipes.prepared import ExportOptions, Prepared
 from mcugen.recipes.trees import prepare_trees
 from mcugen.report.summary import Report
@@ -52,7 +53,7 @@ class ExportResult:
     written: WriteResult
 
 
-def load(source: str | Path | Any, name: str | None = None, **selection: int) -> Model:
+def load(source: str | Path | Any, name: str | None = None, **selection: Any) -> Model:
     """The source model (float meaning) of a file, a Booster or an estimator."""
     return load_source(source, name or _default_name(source), **selection)
 
@@ -76,8 +77,8 @@ def export(
     compiler = find_host_compiler(options.compiler) if options.verify else None
     progress("reading the model")
     name = check_prefix(options.name) if options.name is not None else _default_name(source)
-    model = load_source(source, name, options.num_iteration, options.start_iteration)
-    ready = prepare_trees(model, options, progress)
+    model = load_source(source, name, options.num_iteration, options.start_iteration, options.shapes)
+    ready = (prepare_net if is_net(model) else prepare_trees)(model, options, progress)
     progress("placing")
     items = items_of(ready.machine, ready.arena)
     used = {"flash": _RUNTIME_BYTES} if board is not None else {}
@@ -93,7 +94,8 @@ def export(
     progress("writing")
     artifact = Artifact({**files, **_golden_files(ready)}, manifest)
     written = write(artifact, target, force=options.force, check=options.check)
-    report = _report(ready, plan, compiler is not None)
+    traced = ready.trace is not None
+    report = Report(ready.title, ready.machine, plan, len(ready.x), ready.facts, traced, compiler is not None)
     return ExportResult(target, model, ready.machine, plan, ready.coverage, ready.proof, report, written)
 
 
@@ -111,25 +113,10 @@ def _golden_files(ready: Prepared) -> dict[str, bytes]:
     }
 
 
-def _report(ready: Prepared, plan: Plan, verified: bool) -> Report:
-    return Report(
-        title=ready.title,
-        model=ready.machine,
-        plan=plan,
-        vectors=len(ready.x),
-        coverage=ready.coverage.text(),
-        worst=ready.worst,
-        span=ready.span,
-        verified=verified,
-        data=ready.data,
-        notes=ready.notes,
-    )
-
-
 def inspect(source: str | Path | Any) -> tuple[str, dict[str, Any]]:
     """One line on a model file or object, and its facts as JSON values."""
     model = load(source)
-    return describe(model), facts(model)
+    return (describe_net(model), net_facts(model)) if is_net(model) else (describe(model), facts(model))
 
 
 def board_facts(board: Board) -> dict[str, Any]:

@@ -72,10 +72,12 @@ class Names:
     """How generated C reaches the items of a plan.
 
     ``table[symbol]`` is an expression of type ``const T *``; ``section[symbol]`` the section attribute of a function.
+    ``scratch`` is a pointer to the op's scratch bytes, aligned to 8.
     """
 
     table: Mapping[str, str]
     section: Mapping[str, str]
+    scratch: str = "NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,20 @@ class MachineOp(Op):
     #: The runtime function or template in runtime_c that the op calls, and the file it stands in.
     kernel: ClassVar[tuple[str, str]]
 
+    #: True: the op's operands are small arrays on the stack, and the ops of a model share its prefix. False: operands
+    #: live in the model's arena, and op i has a prefix of its own.
+    on_stack: ClassVar[bool] = False
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes of scratch memory that the kernel needs while it runs."""
+        return 0
+
+    @property
+    def in_place(self) -> tuple[int, ...]:
+        """Inputs whose memory the first output may take over, element by element as the kernel goes."""
+        return ()
+
     @abstractmethod
     def items(self, prefix: str) -> tuple[Item, ...]:
         """Tables and code that the op needs; every symbol starts with ``prefix_``."""
@@ -116,3 +132,8 @@ class MachineOp(Op):
     @abstractmethod
     def cost(self) -> Cost:
         """Work of one inference."""
+
+
+def op_prefixes(name: str, ops: tuple[MachineOp, ...]) -> tuple[str, ...]:
+    """The prefix of each op's symbols in a model called ``name``."""
+    return tuple(name if op.on_stack else f"{name}_{i}" for i, op in enumerate(ops))

@@ -66,7 +66,9 @@ def evaluate(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array]:
     for const in model.consts:
         env[const.name] = const.data
     for op in model.ops:
-        env.update(zip(op.outputs, op.eval(*(env[v] for v in op.inputs)), strict=True))
+        for name, value in zip(op.outputs, op.eval(*(env[v] for v in op.inputs)), strict=True):
+            # A kernel that copies or concatenates knows a count only; the model knows the axes.
+            env[name] = value.reshape(len(value), *model.types[name].shape)
     return env
 
 

@@ -58,7 +58,7 @@ def net_source(model: Model, plan: Plan, arena: ArenaPlan) -> str:
     definitions, calls, includes = [], [], {"mcg_quantize.h"} if _is_quantized(x) or _is_quantized(y) else set()
     for i, (op, prefix) in enumerate(zip(ops, op_prefixes(model.name, ops), strict=True)):
         offset = arena.scratch[i]
-        names = names_of(plan, scratch="NULL" if offset is None else f"arena + {offset}")
+        names = names_of(plan, scratch="NULL" if offset is None else f"(arena + {offset})")
         args, results = (tuple(local[v] for v in values) for values in (op.inputs, op.outputs))
         text = op.emit(prefix, args, results, names)
         includes |= set(text.includes)

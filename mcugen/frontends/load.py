@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +11,28 @@ from mcugen.errors import InputError, UnsupportedError
 from mcugen.frontends.lightgbm import load_text
 from mcugen.frontends.objects import load_object
 
-_SUFFIXES = {".onnx": "ONNX models", ".toml": "filters and pipelines"}
+_SUFFIXES = {".toml": "filters and pipelines"}
 _NOT_MODELS = {".pkl", ".pickle", ".joblib", ".json", ".bin"}
 
 
 def load_source(
-    source: str | Path | Any, name: str, num_iteration: int | None = None, start_iteration: int = 0
+    source: str | Path | Any,
+    name: str,
+    num_iteration: int | None = None,
+    start_iteration: int = 0,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Model:
-    """The model of a file path or of a Booster or estimator object."""
+    """The model of a file path or of a Booster or estimator object. ``shapes``: of inputs with dynamic axes (ONNX)."""
     if not isinstance(source, str | Path):
         return load_object(source, name)
     path = Path(source)
     data = read_bytes(path)
     suffix = path.suffix.lower()
+    if suffix == ".onnx":
+        # onnx is slow to import, and only needed here.
+        from mcugen.frontends.onnx import load_onnx  # noqa: PLC0415
+
+        return load_onnx(data, path.name, name, dict(shapes or {}))
     if suffix in _SUFFIXES:
         raise UnsupportedError(
             path.name, f"{_SUFFIXES[suffix]} are not supported by this version", "give a LightGBM model.txt"

@@ -20,6 +20,7 @@ _CHOICES = {
     "input_dtype": ("auto", "float64", "float32", "int32", "int16", "uint16", "int8", "uint8"),
     "output": ("raw", "class", "proba"),
     "optimize": ("balanced", "ram"),
+    "calib_method": ("minmax", "percentile", "mse"),
     "leaf": ("int16", "int32", "float32", "float64"),
 }
 
@@ -38,6 +39,8 @@ class ExportOptions:
     leaf: str = "int16"
     max_error: float | None = None
     place: Mapping[str, str] = field(default_factory=dict)
+    calib_method: str = "minmax"
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     num_iteration: int | None = None
     start_iteration: int = 0
     dump_ir: Path | None = None
@@ -64,8 +67,7 @@ class Prepared:
 
     ``x``, ``y``, ``trace``: inputs, outputs and leaves that the C must repeat. ``golden``: the few that travel with
     the export. ``stored``: the references as a file. ``proof`` and ``coverage``: the family's own account of them.
-    ``verification`` and ``recorded``: entries of the manifest. The rest is for people: a title, the worst error and the
-    span of the scores on ``x``, what the user's data said, notes.
+    ``verification`` and ``recorded``: entries of the manifest. For people: ``title`` and ``facts`` as (label, text).
     """
 
     machine: Model
@@ -80,10 +82,7 @@ class Prepared:
     verification: dict[str, Any]
     recorded: dict[str, Any]
     title: str
-    worst: float
-    span: float
-    data: str | None
-    notes: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
 
 
 def dumper(folder: Path | None) -> Callable[[str, Model], None]:

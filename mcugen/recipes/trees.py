@@ -14,7 +14,7 @@ from mcugen.errors import InputError
 from mcugen.frontends.calibrate import Calibration, bind_signals
 from mcugen.frontends.spec import load_spec
 from mcugen.recipes.prepared import ExportOptions, Prepared, dumper
-from mcugen.report.summary import distance_text
+from mcugen.report.summary import bound_text, distance_text
 from mcugen.trees.describe import describe
 from mcugen.trees.lower import TREE_PASSES, TreeOptions, ensemble_of
 from mcugen.trees.proof import Reference, distance, reference, walked
@@ -49,10 +49,7 @@ def prepare_trees(model: Model, options: ExportOptions, progress: Callable[[str]
         verification=_verification(ref, coverage),
         recorded=_recorded(options, calibration),
         title=describe(model),
-        worst=ref.worst,
-        span=ref.high - ref.low,
-        data=_on_data(model, machine, calibration),
-        notes=(*calibration.lines, *machine.notes),
+        facts=_facts(model, machine, calibration, ref, coverage),
     )
 
 
@@ -73,6 +70,20 @@ def _vectors(model: Model, machine: Model, calibration: Calibration) -> tuple[Re
     ref = reference(model, machine, calibration.spec, x)
     chosen = select_golden(x, _GOLDEN_VECTORS, rank, tables)
     return ref, vectors.coverage, Vectors(ref.x[chosen], ref.y[chosen])
+
+
+def _facts(
+    model: Model, machine: Model, calibration: Calibration, ref: Reference, coverage: Coverage
+) -> tuple[tuple[str, str], ...]:
+    bound = bound_text(machine.bounds["score"], ref.worst, ref.high - ref.low)
+    data = _on_data(model, machine, calibration)
+    notes = (*calibration.lines, *machine.notes)
+    return (
+        ("bound", bound),
+        ("coverage", coverage.text()),
+        *((("data", data),) if data is not None else ()),
+        *(("note", n) for n in notes),
+    )
 
 
 def _on_data(model: Model, machine: Model, calibration: Calibration) -> str | None:

@@ -4,41 +4,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcugen.core.types import Bound, Model
+from mcugen.core.types import Bound, Model, QParams
 from mcugen.target.plan import Plan
+
+#: Facts that stand below the proof.
+_LAST = ("data", "worst", "note")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """Facts for the summary. ``worst`` and ``span``: of the scores on the test vectors; ``data``: the user's rows."""
+    """Facts for the summary. ``facts``: of the family, as (label, text); ``traced``: leaves were compared."""
 
     title: str
     model: Model
     plan: Plan
     vectors: int
-    coverage: str
-    worst: float
-    span: float
+    facts: tuple[tuple[str, str], ...]
+    traced: bool
     verified: bool
-    data: str | None
-    notes: tuple[str, ...]
 
 
 def summary_lines(report: Report) -> list[str]:
     """The summary, a line a fact; the table of memories is apart."""
     model = report.model
     x, y = model.types[model.inputs[0]], model.types[model.outputs[0]]
-    scale = f", score = y * {y.q.scale!r}" if y.q is not None else ""
-    lines = [
-        f"model     {report.title}",
-        f"call      {model.name}_run(const {x.dtype.ctype} x[{x.count}], {y.dtype.ctype} y[{y.count}]){scale}",
-        f"bound     {bound_text(model.bounds['score'], report.worst, report.span)}",
-        f"coverage  {report.coverage}",
-        f"proof     {_proof(report)}",
-    ]
-    if report.data is not None:
-        lines.append(f"data      {report.data}")
-    return lines + [f"note      {note}" for note in report.notes]
+    scale = "" if y.q is None else f", {'score' if x.q is None else 'real'} = {_real(y.q)}"
+    call = f"{model.name}_run(const {x.dtype.ctype} x[{x.count}], {y.dtype.ctype} y[{y.count}]){scale}"
+    first = [f"{'model':<9} {report.title}", f"{'call':<9} {call}"]
+    facts = [f"{label:<9} {text}" for label, text in report.facts if label not in _LAST]
+    last = [f"{label:<9} {text}" for label, text in report.facts if label in _LAST]
+    return [*first, *facts, f"{'proof':<9} {_proof(report)}", *last]
+
+
+def _real(q: QParams) -> str:
+    """``y`` as a real number, in C."""
+    zero = "" if q.zero_point == 0 else f" {'-' if q.zero_point > 0 else '+'} {abs(q.zero_point)}"
+    return f"{f'(y{zero})' if zero else 'y'} * {q.scale!r}"
 
 
 def bound_text(bound: Bound, worst: float, span: float) -> str:
@@ -59,7 +60,8 @@ def distance_text(rows: int, mean: float, largest: float, span: float, flips: in
 def _proof(report: Report) -> str:
     if not report.verified:
         return f"NOT VERIFIED: the C was not compiled; the references agree on {report.vectors:,} vectors"
-    return f"C == integer reference, every bit and every leaf, on {report.vectors:,} vectors"
+    what = "every bit and every leaf" if report.traced else "every bit"
+    return f"C == integer reference, {what}, on {report.vectors:,} vectors"
 
 
 def memory_lines(plan: Plan, explain: bool) -> list[str]:

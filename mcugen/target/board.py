@@ -93,15 +93,29 @@ class RamRange:
 
 @dataclass(frozen=True, slots=True)
 class Unicorn:
-    """Settings of the emulated board: magic registers (``output`` appends a word, ``exit`` ends the run)."""
+    """Settings of the emulated board. ``cpacr``: where start-up code grants access to the FPU."""
 
     mode: str
     cpu: str
     cpacr: int
-    output: int
-    exit: int
-    stack_top: int
     ram: tuple[RamRange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Qemu:
+    """The QEMU command that runs the board's images; ``install`` is the command that installs it."""
+
+    program: str
+    arguments: tuple[str, ...]
+    install: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSettings:
+    """The test image: the memory of .data, .bss and the stack, and the bytes of the stack."""
+
+    data: str
+    stack: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +130,9 @@ class Board:
     min_saved_cycles: float
     dma_controller: str
     unicorn: Unicorn | None
+    zig_flags: tuple[str, ...] = ()
+    image: ImageSettings | None = None
+    qemu: Qemu | None = None
 
     @property
     def home(self) -> Region:
@@ -174,6 +191,9 @@ def parse_board(name: str, text: str) -> Board:
         min_saved_cycles=file.policy.min_saved_cycles,
         dma_controller=file.policy.dma_controller,
         unicorn=_unicorn(file.emulator.unicorn),
+        zig_flags=file.compiler.zig,
+        image=ImageSettings(**file.image.model_dump()) if file.image else None,
+        qemu=Qemu(**file.emulator.qemu.model_dump()) if file.emulator.qemu else None,
     )
 
 
@@ -230,6 +250,10 @@ def _check_regions(where: str, file: BoardFile) -> None:
         require(not m.home or {"table", "code"} <= set(m.auto), f"{at}.auto: the home needs table and code")
     fast_code = [k for k, m in file.memory.items() if "code" in m.roles and not m.home]
     require(len(fast_code) <= 1, f"code may be copied into one memory only, not into {', '.join(fast_code)}")
+    if file.image is not None:
+        data = file.memory.get(file.image.data)
+        require(data is not None and data.writable, f"image.data: {file.image.data} is not a writable memory")
+    require(file.emulator.unicorn is None or file.emulator.qemu is None, "emulator: name one emulator, not two")
     ordered = sorted(file.memory.items(), key=lambda kv: kv[1].base)
     for (a, low), (b, high) in pairwise(ordered):
         require(low.base + low.size <= high.base, f"memory.{a} and memory.{b} overlap")

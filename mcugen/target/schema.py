@@ -61,9 +61,10 @@ class CoreTable(Table):
 
 
 class CompilerTable(Table):
-    """Flags that select the core."""
+    """Flags that select the core, for gcc (and clang), and for the same in zig's words."""
 
     flags: tuple[Text, ...]
+    zig: tuple[Text, ...] = ()
 
 
 class PolicyTable(Table):
@@ -87,16 +88,29 @@ class UnicornTable(Table):
     mode: Literal["thumb", "mclass"]
     cpu: Text
     cpacr: Word
-    output: Word
-    exit: Word
-    stack_top: Word
     ram: tuple[RamTable, ...] = ()
 
 
+class QemuTable(Table):
+    """The QEMU command that runs the board's images, and how to install it."""
+
+    program: Text
+    arguments: tuple[Text, ...]
+    install: Text
+
+
 class EmulatorTable(Table):
-    """Emulators that can run the board's images."""
+    """The emulator that runs the board's images."""
 
     unicorn: UnicornTable | None = None
+    qemu: QemuTable | None = None
+
+
+class ImageTable(Table):
+    """The test image: the memory of .data, .bss and the stack, and the bytes of the stack."""
+
+    data: Text
+    stack: Annotated[int, Field(gt=0, lt=1 << 32, multiple_of=8, strict=True)]
 
 
 class BoardFile(Table):
@@ -108,6 +122,7 @@ class BoardFile(Table):
     compiler: CompilerTable
     policy: PolicyTable
     memory: Annotated[dict[str, MemoryTable], Field(min_length=1)]
+    image: ImageTable | None = None
     emulator: EmulatorTable = EmulatorTable()
 
 

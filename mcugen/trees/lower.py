@@ -216,9 +216,7 @@ class _Lowering:
         real = TensorType(kind.shape, DType.F32)
         if kind.dtype is not DType.F32:
             scale = kind.q.scale if kind.q is not None else 1.0
-            if scale > np.finfo(np.float32).max:
-                raise UnsupportedError(str(op.loc), "the scores are too large for float32", "use --output raw")
-            if scale > np.finfo(np.float32).max:
+            if scale > float(np.finfo(np.float32).max):
                 what = "scores of this size are beyond the float32 that this output has"
                 raise UnsupportedError(str(op.loc), what, "use --output raw, or --leaf float64")
             to_float = ScaleScores((self._value,), ("real",), op.loc, kind.dtype, scale, self._divisor, kind.count)

@@ -22,7 +22,7 @@ void mcg_divide_f64_f32(const double *x, double divisor, float *y, uint32_t n);
 void mcg_divide_f32(const float *x, float divisor, float *y, uint32_t n);
 void mcg_divide_f64(const double *x, double divisor, double *y, uint32_t n);
 
-/* e^x. Error below 1 unit in the last place for normal results; 0 below -103.98, infinity above 88.73, NaN for NaN. */
+/* e^x. Error below 1.1 units in the last place for normal results; 0 below -103.98, infinity above 88.73, NaN for NaN. */
 float mcg_exp_f32(float x);
 /* log(1 + x) for 0 <= x <= 1. */
 float mcg_log1p_f32(float x);
@@ -38,7 +38,7 @@ void mcg_signed_square_f32(const float *x, float *y, uint32_t n);
 /* y[i] = exp(x[i] - max) / sum of these. */
 void mcg_softmax_f32(const float *x, float *y, uint32_t n);
 
-/* The index of the largest of n >= 1 elements, the lowest such index on ties. */
+/* The index of the largest of n >= 1 elements, the lowest such index on ties. NaN counts as the largest, as in numpy. */
 int32_t mcg_argmax_i32(const int32_t *x, uint32_t n);
 int32_t mcg_argmax_f32(const float *x, uint32_t n);
 int32_t mcg_argmax_f64(const double *x, uint32_t n);

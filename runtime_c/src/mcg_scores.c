@@ -94,8 +94,8 @@ float mcg_log1p_f32(float x)
     const float s = x / (2.0f + x);
     float square = s * s;
     MCG_ROUNDED_F32(square);
-    static const float coefficient[7] = {0x1.3b13b2p-4f, 0x1.745d18p-4f, 0x1.c71c72p-4f, 0x1.24924ap-3f,
-                                         0x1.99999ap-3f, 0x1.555556p-2f, 1.0f};
+    static const float coefficient[7] = {
+        0x1.3b13b2p-4f, 0x1.745d18p-4f, 0x1.c71c72p-4f, 0x1.24924ap-3f, 0x1.99999ap-3f, 0x1.555556p-2f, 1.0f};
     float p = coefficient[0];
     for (uint32_t i = 1; i < 7u; ++i) {
         p = p * square;
@@ -171,7 +171,8 @@ int32_t mcg_argmax_f32(const float *x, uint32_t n)
 {
     uint32_t best = 0;
     for (uint32_t i = 1; i < n; ++i) {
-        best = x[i] > x[best] ? i : best;
+        const int above = x[i] > x[best] || (x[i] != x[i] && x[best] == x[best]);
+        best = above ? i : best;
     }
     return (int32_t)best;
 }
@@ -180,7 +181,8 @@ int32_t mcg_argmax_f64(const double *x, uint32_t n)
 {
     uint32_t best = 0;
     for (uint32_t i = 1; i < n; ++i) {
-        best = x[i] > x[best] ? i : best;
+        const int above = x[i] > x[best] || (x[i] != x[i] && x[best] == x[best]);
+        best = above ? i : best;
     }
     return (int32_t)best;
 }

@@ -64,10 +64,10 @@ static void copy_tables(void)
 /* Set by the fragment, all absent without it. Slots are the writable memories of the board, in its order. */
 #define MCG_ZERO_SLOTS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 
-#define MCG_DECLARE(n)                                   \
-    extern uint32_t __mcg_zero##n##_start[] MCG_WEAK;    \
-    extern uint32_t __mcg_zero##n##_end[] MCG_WEAK;      \
-    extern uint32_t __mcg_zero##n##_clock[] MCG_WEAK;    \
+#define MCG_DECLARE(n)                                \
+    extern uint32_t __mcg_zero##n##_start[] MCG_WEAK; \
+    extern uint32_t __mcg_zero##n##_end[] MCG_WEAK;   \
+    extern uint32_t __mcg_zero##n##_clock[] MCG_WEAK; \
     extern uint32_t __mcg_zero##n##_clock_mask[] MCG_WEAK;
 MCG_ZERO_SLOTS(MCG_DECLARE)
 
@@ -116,13 +116,9 @@ static void copy_code(void)
 
 #else
 
-static void zero_memories(void)
-{
-}
+static void zero_memories(void) {}
 
-static void copy_code(void)
-{
-}
+static void copy_code(void) {}
 
 #endif
 
@@ -143,8 +139,6 @@ void mcg_sections_init(void)
 #else
 
 /* Without ELF sections there are no lists to walk: tables are read where they are. */
-void mcg_sections_init(void)
-{
-}
+void mcg_sections_init(void) {}
 
 #endif

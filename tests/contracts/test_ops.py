@@ -84,7 +84,7 @@ def test_has_a_property_test(op: type[MachineOp]) -> None:
 
 def test_every_op_is_in_a_golden(tmp_path: Path) -> None:
     """A golden of generated C shows each op."""
-    shown = {type(op) for name in GOLDENS for op in export_golden(name, tmp_path / name).model.ops}
+    shown = {type(op) for name in GOLDENS for op in export_golden(name, tmp_path / name, verify=False).model.ops}
     assert set(MACHINE_OPS) - shown == set()
 
 

@@ -81,7 +81,7 @@ FAULTS = {
     "unknown memory key": ("reserve = 65_536 ", "resreve = 65_536 ", r"memory\.dtcm.*(resreve.*reserve|is missing)"),
     "extra memory key": ("reserve = 65_536 ", "reserv = 1\nreserve = 65_536 ", r"memory\.dtcm\.reserv .*reserve\?"),
     "unknown clock key": ("mask = 0x2000_0000", "mask = 1, bits = 2", r"memory\.sram1\.clock\.bits .*mask"),
-    "unknown emulator key": ("stack_top =", "stacktop = 0\nstack_top =", r"emulator\.unicorn\.stacktop .*stack_top\?"),
+    "unknown emulator key": ("cpacr =", "cpcr = 0\ncpacr =", r"emulator\.unicorn\.cpcr .*cpacr\?"),
     "missing": ("clock_hz = 480_000_000", "", r"core\.clock_hz is missing"),
     "text for a number": ("base = 0x2400_0000", 'base = "0x24000000"', r"memory\.axi\.base"),
     "a number for a flag": ("executable = false  # [manual] i", "executable = 0  # i", r"memory\.dtcm\.executable"),

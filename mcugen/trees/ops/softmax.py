@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from mcugen.core.float_math import softmax_f32
 from mcugen.core.op import Cost, Item, Names, OpText
 from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.errors import InternalError
-from mcugen.trees.ops.float_math import softmax_f32
 from mcugen.trees.support import TreeOp
 
 

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from mcugen.core.float_math import exp_f32, log1p_exp_f32, sigmoid_f32, signed_square_f32
 from mcugen.core.op import Cost, Item, Names, OpText
 from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.ctext.literals import float32_literal
 from mcugen.errors import InternalError
-from mcugen.trees.ops.float_math import exp_f32, log1p_exp_f32, sigmoid_f32, signed_square_f32
 from mcugen.trees.support import TreeOp
 
 _KERNELS = {

@@ -1,0 +1,34 @@
+"""Machine ops of small nets: one class a file, each with its check, reference, tables, C call and cost."""
+
+from mcugen.core.op import MachineOp
+from mcugen.nn.ops.move import Move
+from mcugen.nn.ops.qadd import QAdd
+from mcugen.nn.ops.qargmax import QArgMax
+from mcugen.nn.ops.qconcat import QConcat
+from mcugen.nn.ops.qconv import QConv
+from mcugen.nn.ops.qdense import QDense
+from mcugen.nn.ops.qdepthwise import QDepthwise
+from mcugen.nn.ops.qgru import QGru
+from mcugen.nn.ops.qlstm import QLstm
+from mcugen.nn.ops.qmul import QMul
+from mcugen.nn.ops.qpool import QPool
+from mcugen.nn.ops.qscale import QScale
+from mcugen.nn.ops.qsoftmax import QSoftmax
+from mcugen.nn.ops.qtable import QTable
+
+MACHINE_OPS: tuple[type[MachineOp], ...] = (
+    QConv,
+    QDepthwise,
+    QDense,
+    QAdd,
+    QMul,
+    QTable,
+    QScale,
+    QPool,
+    QSoftmax,
+    QArgMax,
+    Move,
+    QConcat,
+    QLstm,
+    QGru,
+)

@@ -1,0 +1,57 @@
+"""float32 in numpy, operation by operation in the order of runtime_c/src/mcg_nn_float*.c."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from mcugen.core.float_math import exp_f32
+from mcugen.core.types import Array
+from mcugen.ctext.literals import float32_literal
+
+_F = np.float32
+_TANH = [_F(float.fromhex(c)) for c in ("-0x1.901808p-8", "0x1.581fa8p-6", "-0x1.b928e0p-5", "0x1.110e2ep-3")]
+_TANH += [_F(float.fromhex("-0x1.555552p-2"))]
+
+#: Overflow to infinity and NaN are results here, as in C, and no news for the user.
+quiet = np.errstate(over="ignore", under="ignore", invalid="ignore")
+
+
+def clamp_f32(v: Array, low: float, high: float) -> Array:
+    """``clamp``: NaN passes."""
+    return np.where(v < _F(low), _F(low), np.where(v > _F(high), _F(high), v)).astype(np.float32)
+
+
+@quiet
+def tanh_f32(x: Array) -> Array:
+    """mcg_tanh_f32."""
+    s = x * x
+    p = np.full_like(s, _TANH[0])
+    for c in _TANH[1:]:
+        p = p * s + c
+    near = (p * s) * x + x
+    a = np.where(x < 0, -x, x)
+    t = _F(1.0) - _F(2.0) / (exp_f32(a + a) + _F(1.0))
+    return np.where(a < _F(0.625), near, np.where(x < 0, -t, t)).astype(np.float32)
+
+
+@quiet
+def dot_f32(start: Array, weight: Array, x: Array) -> Array:
+    """``start`` (..., N) plus ``weight`` (N, K) times x (..., K), product by product in the order of K."""
+    total = np.broadcast_to(start, (*x.shape[:-1], len(weight))).astype(np.float32)
+    for k in range(weight.shape[1]):
+        total = total + x[..., k, None] * weight[:, k]
+    return total
+
+
+def limit_text(value: float) -> str:
+    """A clamp as C: infinity has no literal."""
+    if value in (inf, -inf):
+        return "MCG_INFINITY_F32" if value > 0 else "-MCG_INFINITY_F32"
+    return float32_literal(float(_F(value)))
+
+
+def finite(*arrays: Array) -> bool:
+    """Whether all are float32 and have a literal in C."""
+    return all(a.dtype == np.float32 and bool(np.isfinite(a).all()) for a in arrays)

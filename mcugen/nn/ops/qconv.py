@@ -1,0 +1,193 @@
+"""QConv: int8 convolution over all input channels, requantized to int8."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mcugen.core.op import Cost, Item, MachineOp, Names, OpText
+from mcugen.core.types import Array, TensorType
+from mcugen.errors import InternalError
+from mcugen.nn.ops.kernel_call import (
+    Fields,
+    kernel_text,
+    operand_problem,
+    record,
+    shift_of,
+    weight_item,
+    weight_problem,
+)
+from mcugen.nn.ops.window import padded_windows, physical, window_problem
+from mcugen.nn.packing import Stream, accumulator_range, matmul_stream
+from mcugen.nn.requant import Requant, requantize
+
+#: Weights that a data cache keeps while the next pixels are packed. With more, a tile has more than three pixels.
+_CACHED_WEIGHTS = 8192
+_TILE_SCRATCH = 4096
+
+_WORDS = ("in_bytes", "in_plane", "in_row", "in_col", "out_channel", "out_pixel", "groups")
+_HALVES = ("in_h", "in_w", "out_h", "out_w", "out_c", "planes", "kernel_h", "col_runs", "cols", "unit", "run_groups")
+_STEPS = ("col_step", "stride_h", "stride_w", "dilation_h", "dilation_w", "pad_top", "pad_left", "tile")
+_SIGNED = ("in_zp", "out_zp", "low", "high")
+#: mcg_conv_t
+_FIELDS: Fields = (
+    *((n, "<u4") for n in _WORDS),
+    *((n, "<u2") for n in (*_HALVES, *_STEPS)),
+    *((n, "<i2") for n in _SIGNED),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """How a patch is read: see mcg_conv_t."""
+
+    planes: int
+    col_runs: int
+    cols: int
+    unit: int
+    col_step: int
+
+    @property
+    def groups(self) -> int:
+        """Groups of four in a run."""
+        return -(-self.cols * self.unit // 4)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QConv(MachineOp):
+    """int8 (H, W, C) or, if ``in_planar``, (C, H, W) -> int8 (OH, OW, OC) or, if ``out_planar``, (OC, OH, OW).
+
+    ``in_shape`` and ``out_shape`` are (C, H, W) whatever the layout. ``weight``: int8 (OC, KH, KW, C). ``bias``: int32
+    (OC,), with scale s_in * s_w and without the input zero point. ``pads``: top, left, bottom, right. The accumulator
+    of every output must fit int32 for every input (``accumulator_range``).
+    """
+
+    kernel: ClassVar[tuple[str, str]] = ("mcg_conv_s8", "src/mcg_nn_matmul.c")
+
+    in_shape: tuple[int, int, int]
+    out_shape: tuple[int, int, int]
+    weight: Array
+    bias: Array
+    in_zp: int
+    requant: Requant
+    stride: tuple[int, int]
+    pads: tuple[int, int, int, int]
+    dilation: tuple[int, int]
+    in_planar: bool
+    out_planar: bool
+
+    @property
+    def in_physical(self) -> tuple[int, ...]:
+        return physical(self.in_shape, self.in_planar)
+
+    @property
+    def out_physical(self) -> tuple[int, ...]:
+        return physical(self.out_shape, self.out_planar)
+
+    def check(self, types: Mapping[str, TensorType]) -> None:
+        problem = (
+            operand_problem(types, self.inputs[0], self.in_physical, self.in_zp, "QConv")
+            or operand_problem(types, self.outputs[0], self.out_physical, self.requant.zero_point, "QConv")
+            or weight_problem(self.weight, self.bias, self.requant, self._weight_shape)
+            or window_problem(
+                self.in_shape, self.out_shape, self.weight.shape[1:3], self.stride, self.pads, self.dilation
+            )
+        )
+        if not problem and not accumulator_range(self.weight, self.bias, self.in_zp).fits:
+            problem = "an accumulator leaves int32"
+        if problem:
+            raise InternalError(str(self.loc), f"QConv: {problem}")
+
+    @property
+    def _weight_shape(self) -> tuple[int, ...]:
+        return (self.out_shape[0], self.weight.shape[1], self.weight.shape[2], self.in_shape[0])
+
+    def eval(self, *args: Array) -> tuple[Array, ...]:
+        """(N, *physical in) -> (N, *physical out)."""
+        x = args[0].reshape(len(args[0]), *physical(self.in_shape, self.in_planar))
+        x = x if self.in_planar else x.transpose(0, 3, 1, 2)
+        windows = padded_windows(shift_of(x, self.in_zp), self.weight.shape[1:3], self)
+        acc = np.zeros((len(x), *self.out_shape[1:], self.out_shape[0]))
+        for kh, kw, view in windows:
+            acc += view.transpose(0, 2, 3, 1) @ self.weight[:, kh, kw].astype(np.float64).T
+        y = requantize(acc.astype(np.int64) + self.bias, self.requant, -1).astype(np.int8)
+        return (np.ascontiguousarray(y.transpose(0, 3, 1, 2)) if self.out_planar else y,)
+
+    @property
+    def _runs(self) -> _Runs:
+        _, kw, channels = self.weight.shape[1:]
+        if self.in_planar:
+            return _Runs(channels, 1, kw, 1, self.dilation[1])
+        if self.dilation[1] > 1 and kw > 1:
+            return _Runs(1, kw, 1, channels, 1)
+        return _Runs(1, 1, kw, channels, 1)
+
+    @property
+    def _groups(self) -> int:
+        r = self._runs
+        return r.planes * int(self.weight.shape[1]) * r.col_runs * r.groups
+
+    @property
+    def _tile(self) -> int:
+        """Pixels that are packed at once: more where the weights would be fetched from flash again for each three."""
+        most = -(-self.out_shape[1] * self.out_shape[2] // 3) * 3
+        if self.weight.size <= _CACHED_WEIGHTS:
+            return 3
+        return max(3, min(most, _TILE_SCRATCH // (8 * self._groups) // 3 * 3))
+
+    @property
+    def scratch_bytes(self) -> int:
+        return self._tile * self._groups * 8
+
+    def stream(self) -> Stream:
+        """The weight table, in the order in which the kernel reads patches, every run padded to whole groups."""
+        r, (oc, kh) = self._runs, self.weight.shape[:2]
+        w = self.weight.transpose(0, 3, 1, 2) if self.in_planar else self.weight
+        runs = w.reshape(oc, r.planes * kh * r.col_runs, r.cols * r.unit)
+        rows = np.zeros((*runs.shape[:2], 4 * r.groups), np.int8)
+        rows[:, :, : runs.shape[2]] = runs
+        return matmul_stream(rows.reshape(oc, -1), self.bias, self.in_zp, self.requant, 2)
+
+    def descriptor(self) -> Array:
+        """The record mcg_conv_t."""
+        r = self._runs
+        (c, h, w), (oc, oh, ow) = self.in_shape, self.out_shape
+        row, col = (w, 1) if self.in_planar else (w * c, c)
+        channel, pixel = (oh * ow, 1) if self.out_planar else (1, oc)
+        values = {"in_bytes": c * h * w, "in_plane": h * w if self.in_planar else 0, "in_row": row, "in_col": col}
+        values |= {"out_channel": channel, "out_pixel": pixel, "groups": self._groups, "in_h": h, "in_w": w}
+        values |= {"out_h": oh, "out_w": ow, "out_c": oc, "planes": r.planes, "kernel_h": self.weight.shape[1]}
+        values |= {
+            "col_runs": r.col_runs,
+            "cols": r.cols,
+            "unit": r.unit,
+            "run_groups": r.groups,
+            "col_step": r.col_step,
+        }
+        values |= {"stride_h": self.stride[0], "stride_w": self.stride[1], "tile": self._tile}
+        values |= {"dilation_h": self.dilation[0], "dilation_w": self.dilation[1]}
+        values |= {"pad_top": self.pads[0], "pad_left": self.pads[1], "in_zp": self.in_zp}
+        values |= {"out_zp": self.requant.zero_point, "low": self.requant.low, "high": self.requant.high}
+        return record(_FIELDS, values)
+
+    def function(self, stream: Stream) -> str:
+        """The kernel that reads this table."""
+        return "mcg_conv_s8" if stream.packed else "mcg_conv_s8_any"
+
+    def items(self, prefix: str) -> tuple[Item, ...]:
+        times = -(-self.out_shape[1] * self.out_shape[2] // 3)
+        about = f"convolution {'x'.join(map(str, self.weight.shape))}: pairs of channels, four weights a word"
+        return (weight_item(prefix, self.stream().words, times, about),)
+
+    def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
+        scratch = (f"MCG_CONV_SCRATCH({self._tile}u, {self._groups}u)", self.scratch_bytes, "uint32_t")
+        function = self.function(self.stream())
+        return kernel_text(prefix, function, "mcg_conv_t", self.descriptor(), scratch, (args[0], results[0]), names)
+
+    def cost(self) -> Cost:
+        pixels, macs = self.out_shape[1] * self.out_shape[2], self.out_shape[1] * self.out_shape[2] * self.weight.size
+        groups = self._groups * (pixels + -(-self.out_shape[0] // 2) * -(-pixels // 3))
+        return Cost(macs / 12, macs, groups, groups)

@@ -1,0 +1,54 @@
+"""What the int16 ops share: the table of channels, bounds of sums, operands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from mcugen.core.op import Item
+from mcugen.core.passes import value_type
+from mcugen.core.types import Array, DType, TensorType
+from mcugen.nn.ops.kernel_call import Fields
+from mcugen.nn.ops.plain_call import misfit, range_misfit
+from mcugen.nn.requant import Requant
+from mcugen.nn.requant64 import ACC_BITS
+
+HEADER = "mcg_nn_wide.h"
+#: mcg_wide_range_t
+RANGE_FIELDS: Fields = (("zp", "<i4"), ("low", "<i4"), ("high", "<i4"))
+
+
+def range_values(r: Requant) -> dict[str, int]:
+    """The fields of mcg_wide_range_t."""
+    return {"zp": r.zero_point, "low": r.low, "high": r.high}
+
+
+def channel_item(prefix: str, bias: Array, r: Requant, reads: float) -> Item:
+    """The table ``prefix_channels``: bias and requantization of each output."""
+    n = len(bias)
+    multiplier, shift = r.per_channel(n)
+    c = np.where(shift > 32, np.int64(1) << np.maximum(shift - 33, 0), 0)
+    rows = [bias.astype(np.int64), multiplier, shift, c, np.zeros(n, np.int64)]
+    data = np.stack(rows, axis=1)
+    data.flags.writeable = False
+    about = "bias and requantization of each output"
+    return Item(f"{prefix}_channels", "table", "mcg_wide_channel_t", n, 24 * n, 8, reads, about, data)
+
+
+def wide_problem(weight: Array, bias: Array, in_zp: int, r: Requant) -> str:
+    """Why int8 weights (outputs first), int64 bias and requantization do not make an int16 layer; empty if they do."""
+    n = len(weight)
+    if weight.dtype != np.int8 or bias.dtype != np.int64 or bias.shape != (n,) or in_zp != 0:
+        return f"weights {weight.dtype} {weight.shape}, bias {bias.dtype} {bias.shape}, zero point {in_zp}"
+    largest = np.abs(weight.astype(np.int64)).reshape(n, -1).sum(axis=1) * 32768.0 + np.abs(bias.astype(np.float64))
+    if largest.max() >= 1 << ACC_BITS:
+        return f"a sum leaves {ACC_BITS} bits"
+    return range_misfit(r, DType.I16, n)
+
+
+def i16_misfit(types: Mapping[str, TensorType], value: str, shape: tuple[int, ...], op: str) -> str:
+    """Why a value is no int16 tensor of this physical shape with the zero point 0; empty if it is."""
+    problem = misfit(types, value, int(np.prod(shape)), DType.I16, op, 0)
+    found = value_type(types, value, op).shape
+    return problem or ("" if found == shape else f"{value} is {found}, expected {shape}")

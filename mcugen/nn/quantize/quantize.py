@@ -1,0 +1,95 @@
+"""The steps of quantization: fuse, choose scales, lower. And the table of rules, one row a source op."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mcugen.core.types import Model
+from mcugen.errors import UnsupportedError
+from mcugen.nn.quantize import rules_linear, rules_other, rules_recurrent
+from mcugen.nn.quantize.lower import Lowering, Rule
+from mcugen.nn.quantize.ranges import Range
+from mcugen.nn.quantize.scheme import Fused, choose_params, fuse
+from mcugen.nn.quantize.stored import Stored
+from mcugen.nn.source import (
+    Activation,
+    Affine,
+    ArgMax,
+    Binary,
+    Concat,
+    Conv,
+    Dense,
+    FakeQuant,
+    GlobalPool,
+    Gru,
+    Lstm,
+    Pad,
+    Pool,
+    Reduce,
+    Reshape,
+    Slice,
+    Softmax,
+    Transpose,
+)
+
+RULES: dict[type, Rule] = {
+    Conv: rules_linear.lower_conv,
+    Dense: rules_linear.lower_dense,
+    Activation: rules_other.lower_activation,
+    Affine: rules_other.lower_affine,
+    Binary: rules_other.lower_binary,
+    Pool: rules_other.lower_pool,
+    GlobalPool: rules_other.lower_global_pool,
+    Reduce: rules_other.lower_reduce,
+    Softmax: rules_other.lower_softmax,
+    ArgMax: rules_other.lower_argmax,
+    Concat: rules_other.lower_concat,
+    Slice: rules_other.lower_slice,
+    Pad: rules_other.lower_pad,
+    Reshape: rules_other.lower_reshape,
+    Transpose: rules_other.lower_transpose,
+    FakeQuant: rules_other.lower_fake_quant,
+    Lstm: rules_recurrent.lower_lstm,
+    Gru: rules_recurrent.lower_gru,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantized:
+    """``machine``: the integer net. ``stored``: where each value of the float net is in it."""
+
+    machine: Model
+    stored: Mapping[str, Stored]
+
+
+def quantize(model: Model, ranges: Mapping[str, Range] | None) -> Quantized:
+    """A float net to int8 machine ops. ``ranges`` (of every value) where the file brings no scales of its own."""
+    steps = fuse(model)
+    missing = [s for s in steps if type(s.op) not in RULES]
+    if missing:
+        names = "; ".join(f"{s.op.loc} {type(s.op).__name__}" for s in missing)
+        raise UnsupportedError(model.source.name, f"no integer form for: {names}")
+    to = Lowering(model, choose_params(model, steps, ranges), _kinds_of_readers(model, steps))
+    for step in steps:
+        RULES[type(step.op)](to, step)
+    return Quantized(to.finish(), to.stored)
+
+
+def _kinds_of_readers(model: Model, steps: tuple[Fused, ...]) -> dict[str, list[str]]:
+    """What reads each value, seen through FakeQuant: ``depthwise`` or the name of the class."""
+    through = {s.result: s.op.inputs[0] for s in steps if isinstance(s.op, FakeQuant)}
+    kinds: dict[str, list[str]] = {}
+    for step in steps:
+        if isinstance(step.op, FakeQuant):
+            continue
+        op = step.op
+        depthwise = isinstance(op, Conv) and op.groups > 1 and op.weight.shape[1] == 1
+        for value in op.inputs:
+            while value in through:
+                value = through[value]  # noqa: PLW2901
+            kinds.setdefault(value, []).append("depthwise" if depthwise else type(op).__name__)
+    for value, origin in through.items():
+        if value in model.outputs:
+            kinds.setdefault(origin, []).append("output")
+    return kinds

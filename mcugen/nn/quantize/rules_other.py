@@ -1,0 +1,298 @@
+"""How everything but convolutions and dense layers becomes integer kernels."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from mcugen.core.types import Array, DType, QParams
+from mcugen.nn.ops.move import padded_copy, strided_slice
+from mcugen.nn.ops.qadd import QAdd, add_of
+from mcugen.nn.ops.qargmax import QArgMax
+from mcugen.nn.ops.qconcat import QConcat
+from mcugen.nn.ops.qmul import QMul
+from mcugen.nn.ops.qpool import QPool, pool_of
+from mcugen.nn.ops.qscale import QScale, scale_of
+from mcugen.nn.ops.qsoftmax import QSoftmax, softmax_table
+from mcugen.nn.ops.qtable import QTable, table_of
+from mcugen.nn.quantize.lower import CHW, HWC, Lowering, shape3
+from mcugen.nn.quantize.rules_linear import clamp_of
+from mcugen.nn.quantize.scheme import Fused
+from mcugen.nn.quantize.stored import Stored, plain, same_order
+from mcugen.nn.requant import requant_of
+from mcugen.nn.source import (
+    Activation,
+    Affine,
+    ArgMax,
+    Binary,
+    Concat,
+    FakeQuant,
+    GlobalPool,
+    Pad,
+    Pool,
+    Reduce,
+    Reshape,
+    Slice,
+    Softmax,
+    Transpose,
+)
+
+_SOFTMAX_PARAMS = QParams(1.0 / 256.0, -128)
+
+
+def lower_reshape(to: Lowering, step: Fused) -> None:
+    """Only the reading changes."""
+    op = step.op
+    assert isinstance(op, Reshape)
+    to.alias(step.result, to.stored[op.inputs[0]].reshaped(op.shape))
+
+
+def lower_transpose(to: Lowering, step: Fused) -> None:
+    """Only the reading changes."""
+    op = step.op
+    assert isinstance(op, Transpose)
+    stored = to.stored[op.inputs[0]].transposed(op.perm)
+    if stored is None:
+        stored = to.in_sequence(op.inputs[0]).transposed(op.perm)
+    assert stored is not None
+    to.alias(step.result, stored)
+
+
+def lower_fake_quant(to: Lowering, step: Fused) -> None:
+    """The producer has written this scale already, or a table makes it."""
+    op = step.op
+    assert isinstance(op, FakeQuant)
+    to.alias(step.result, to.stored[op.inputs[0]])
+
+
+def lower_activation(to: Lowering, step: Fused) -> None:
+    """256 answers in a table."""
+    op = step.op
+    assert isinstance(op, Activation)
+    q_in, q_out = to.q(op.inputs[0]), to.q(step.result)
+
+    def function(x: Array) -> Array:
+        return np.asarray(op.eval(x.astype(np.float32))[0], np.float64)
+
+    _table(to, step, op.inputs[0], table_of(function, q_in, q_out))
+
+
+def _table(to: Lowering, step: Fused, value: str, table: Array) -> None:
+    source = to.stored[value]
+    stored = Stored(step.result, source.logical, source.shape, source.order)
+    to.new_value(step.result, stored)
+    to.add(QTable((source.name,), (stored.name,), step.op.loc, prod(source.shape), table))
+
+
+def lower_affine(to: Lowering, step: Fused) -> None:
+    """One scale for all: a table. One a channel: a multiply and an add."""
+    op = step.op
+    assert isinstance(op, Affine)
+    q_in, q_out = to.q(op.inputs[0]), to.q(step.result)
+    scale, offset = (np.asarray(v, np.float64).reshape(-1) for v in (op.scale, op.offset))
+    if (scale == scale[0]).all() and (offset == offset[0]).all():
+        _table(to, step, op.inputs[0], table_of(lambda x: x * scale[0] + offset[0], q_in, q_out))
+        return
+    source = to.in_sequence(op.inputs[0])
+    shape = source.logical
+    outer, inner = prod(shape[: op.axis]), prod(shape[op.axis + 1 :])
+    stored = plain(step.result, shape)
+    to.new_value(step.result, stored)
+    multiplier, add, requant = scale_of(scale, offset, q_in, q_out)
+    to.add(
+        QScale(
+            (source.name,),
+            (stored.name,),
+            op.loc,
+            outer,
+            shape[op.axis],
+            inner,
+            q_in.zero_point,
+            multiplier,
+            add,
+            requant,
+        )
+    )
+
+
+def lower_binary(to: Lowering, step: Fused) -> None:
+    """Sum, difference or product of two values of one shape."""
+    op = step.op
+    assert isinstance(op, Binary)
+    a, b = (to.stored[v] for v in op.inputs)
+    if a.logical != b.logical:
+        raise to.unsupported(step, f"operands of shapes {a.logical} and {b.logical}", "make the shapes equal")
+    if (a.shape, a.order) != (b.shape, b.order) and not (a.logical == a.shape and same_order(a, b.order)):
+        a, b = to.in_sequence(op.inputs[0]), to.in_sequence(op.inputs[1])
+    q_a, q_b, q_out = to.q(op.inputs[0]), to.q(op.inputs[1]), to.q(step.result)
+    low, high = clamp_of(step, q_out)
+    stored = Stored(step.result, a.logical, a.shape, a.order)
+    to.new_value(step.result, stored)
+    count = prod(a.shape)
+    if op.kind == "mul":
+        requant = requant_of(np.array([q_a.scale * q_b.scale / q_out.scale]), q_out.zero_point, low, high)
+        args = ((a.name, b.name), (stored.name,), op.loc, count, q_a.zero_point, q_b.zero_point, requant)
+        to.add(QMul(*args))
+        return
+    sign = -1 if op.kind == "sub" else 1
+    swap, table, requant = add_of(q_a, q_b, q_out, low, high, sign)
+    first, second, q_first = (b, a, q_b) if swap else (a, b, q_a)
+    negate = swap and sign < 0
+    to.add(QAdd((first.name, second.name), (stored.name,), op.loc, count, table, q_first.zero_point, requant, negate))
+
+
+def lower_pool(to: Lowering, step: Fused) -> None:
+    """Windows of max or average."""
+    op = step.op
+    assert isinstance(op, Pool)
+    out_shape = shape3(to.model.types[step.result].shape)
+    _pool(to, step, op.kind, op.kernel, op.stride, op.pads, op.dilation, op.count_include_pad, out_shape)
+
+
+def lower_global_pool(to: Lowering, step: Fused) -> None:
+    """One window over everything."""
+    op = step.op
+    assert isinstance(op, GlobalPool)
+    shape = to.model.types[op.inputs[0]].shape
+    if len(shape) != 3:
+        raise to.unsupported(step, f"an operand of shape {shape}")
+    kernel = (shape[1], shape[2])
+    _pool(to, step, op.kind, kernel, (1, 1), (0, 0, 0, 0), (1, 1), False, (shape[0], 1, 1))
+
+
+def lower_reduce(to: Lowering, step: Fused) -> None:
+    """A mean over whole axes behind the channels is a global average."""
+    op = step.op
+    assert isinstance(op, Reduce)
+    shape = to.model.types[op.inputs[0]].shape
+    axes = tuple(a % len(shape) for a in op.axes)
+    kept = tuple(a for a in range(len(shape)) if a not in axes)
+    x = to.arranged(op.inputs[0], (*kept, *sorted(axes)))
+    rows, mean = prod(shape[a] for a in kept), prod(shape[a] for a in axes)
+    # As an image of `rows` channels, 1 x mean pixels each.
+    result = plain(step.result, to.model.types[step.result].shape)
+    q_in, q_out = to.q(op.inputs[0]), to.q(step.result)
+    to.new_value(step.result, result)
+    pool = pool_of(
+        "avg", (rows, 1, mean), (rows, 1, 1), (1, mean), (1, 1), (0, 0, 0, 0), (1, 1), False, True, q_in, q_out
+    )
+    to.add(QPool((x.name,), (result.name,), op.loc, *pool))
+
+
+def _pool(
+    to: Lowering,
+    step: Fused,
+    kind: str,
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    pads: tuple[int, int, int, int],
+    dilation: tuple[int, int],
+    count_pads: bool,
+    out_shape: tuple[int, int, int],
+) -> None:
+    value = step.op.inputs[0]
+    source = to.stored[value]
+    planar = source.logical == source.shape and same_order(source, CHW)
+    x = to.arranged(value, CHW if planar else HWC)
+    q_in = to.q(value)
+    q_out = q_in if kind == "max" else to.q(step.result)
+    stored = Stored(step.result, out_shape, out_shape, CHW if planar else HWC)
+    to.new_value(step.result, stored)
+    pool = pool_of(kind, shape3(x.shape), out_shape, kernel, stride, pads, dilation, count_pads, planar, q_in, q_out)
+    to.add(QPool((x.name,), (stored.name,), step.op.loc, *pool))
+    if kind == "max" and to.q(step.result) != q_in:
+        raise to.unsupported(step, "a max pool that changes its scale")
+
+
+def lower_softmax(to: Lowering, step: Fused) -> None:
+    """Rows of the last axis."""
+    op = step.op
+    assert isinstance(op, Softmax)
+    shape = to.model.types[op.inputs[0]].shape
+    axis = op.axis % len(shape)
+    perm = (*(a for a in range(len(shape)) if a != axis), axis)
+    x = to.arranged(op.inputs[0], perm)
+    q_in, q_out = to.q(op.inputs[0]), to.q(step.result)
+    stored = Stored(step.result, shape, shape, perm)
+    name = step.result if q_out == _SOFTMAX_PARAMS else f"{step.result}_256"
+    to.new_value(step.result, Stored(name, shape, shape, perm), q=_SOFTMAX_PARAMS)
+    to.add(QSoftmax((x.name,), (name,), op.loc, prod(shape) // shape[axis], shape[axis], softmax_table(q_in)))
+    if name != stored.name:
+        to.stored[step.result] = to.rescaled(to.stored[step.result], _SOFTMAX_PARAMS, q_out, op.loc)
+
+
+def lower_argmax(to: Lowering, step: Fused) -> None:
+    """The lowest index on ties."""
+    op = step.op
+    assert isinstance(op, ArgMax)
+    shape = to.model.types[op.inputs[0]].shape
+    axis = op.axis % len(shape)
+    x = to.in_sequence(op.inputs[0])
+    result = plain(step.result, to.model.types[step.result].shape)
+    to.new_value(step.result, result, DType.I32)
+    rows, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
+    to.add(QArgMax((x.name,), (result.name,), op.loc, rows, shape[axis], inner))
+
+
+def lower_concat(to: Lowering, step: Fused) -> None:
+    """Parts side by side along an axis, each with the scale of the whole."""
+    op = step.op
+    assert isinstance(op, Concat)
+    shape = to.model.types[step.result].shape
+    axis = op.axis % len(shape)
+    first = to.stored[op.inputs[0]]
+    orders = {(s.order if s.logical == s.shape else None) for s in (to.stored[v] for v in op.inputs)}
+    order = first.order if len(orders) == 1 and None not in orders else tuple(range(len(shape)))
+    parts = []
+    for value in op.inputs:
+        part = to.stored[value] if order != tuple(range(len(shape))) else to.in_sequence(value)
+        parts.append(to.rescaled(part, to.q(value), to.q(step.result), op.loc))
+    place = order.index(axis)
+    outer = prod(shape[a] for a in order[:place])
+    inner = tuple(prod(to.model.types[v].shape[a] for a in order[place:]) for v in op.inputs)
+    stored = Stored(step.result, shape, shape, order)
+    to.new_value(step.result, stored)
+    to.add(QConcat(tuple(p.name for p in parts), (stored.name,), op.loc, outer, inner))
+
+
+def lower_slice(to: Lowering, step: Fused) -> None:
+    """Every so manyth element of a box."""
+    op = step.op
+    assert isinstance(op, Slice)
+    source = to.stored[op.inputs[0]]
+    if source.logical != source.shape:
+        source = to.in_sequence(op.inputs[0])
+    stored = Stored(step.result, op.shape, op.shape, source.order)
+    to.new_value(step.result, stored)
+    move = strided_slice(
+        (source.name,),
+        (stored.name,),
+        op.loc,
+        source.physical,
+        _in_order(op.starts, source),
+        _in_order(op.steps, source),
+        stored.physical,
+    )
+    to.add(move)
+
+
+def _in_order(values: tuple[int, ...], stored: Stored) -> tuple[int, ...]:
+    return tuple(values[a] for a in stored.order)
+
+
+def lower_pad(to: Lowering, step: Fused) -> None:
+    """A border of one value."""
+    op = step.op
+    assert isinstance(op, Pad)
+    source = to.stored[op.inputs[0]]
+    if source.logical != source.shape:
+        source = to.in_sequence(op.inputs[0])
+    q_in, q_out = to.q(op.inputs[0]), to.q(step.result)
+    source = to.rescaled(source, q_in, q_out, op.loc)
+    shape = to.model.types[step.result].shape
+    stored = Stored(step.result, shape, shape, source.order)
+    to.new_value(step.result, stored)
+    before = tuple(op.pads[a][0] for a in source.order)
+    fill = int(np.clip(np.rint(op.value / q_out.scale) + q_out.zero_point, -128, 127))
+    to.add(padded_copy((source.name,), (stored.name,), op.loc, source.physical, stored.physical, before, fill))

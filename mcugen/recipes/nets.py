@@ -1,0 +1,214 @@
+"""Small nets: simplified in float, quantized with the file's own scales or the user's data, planned into an arena."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from mcugen.core.op import MachineOp
+from mcugen.core.passes import check_model, evaluate, run_passes
+from mcugen.core.types import Array, Model, TensorType
+from mcugen.emit.model import Vectors
+from mcugen.emit.parts import machine_ops
+from mcugen.errors import InputError, UnsupportedError
+from mcugen.frontends.tensors import as_net_input, load_samples
+from mcugen.nn.passes import FLOAT_STEPS
+from mcugen.nn.quantize.losses import LayerLoss, OutputLoss, losses
+from mcugen.nn.quantize.quantize import Quantized, quantize
+from mcugen.nn.quantize.ranges import check_calibration, value_ranges
+from mcugen.nn.source import FakeQuant, NetOp
+from mcugen.nn.stored import net_reference_bytes
+from mcugen.nn.vectors import net_vectors
+from mcugen.recipes.prepared import ExportOptions, Prepared, dumper
+from mcugen.target.arena import ArenaPlan, plan_arena
+
+#: Bytes of inputs and outputs in the golden file.
+_GOLDEN_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class NetCoverage:
+    """What the vectors are."""
+
+    own: int
+    made: int
+
+    def text(self) -> str:
+        """One line."""
+        return f"{self.own} of your samples, {self.made} of noise and extremes"
+
+
+def is_net(model: Model) -> bool:
+    """Whether a source model is of this family."""
+    return isinstance(model.ops[0], NetOp)
+
+
+def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], None]) -> Prepared:
+    """A net, quantized, planned, and its reference computed."""
+    _refuse(model, options)
+    dump = dumper(options.dump_ir)
+    source = run_passes(model, FLOAT_STEPS, None, dump)
+    progress("quantizing")
+    x_kind = source.types[source.inputs[0]]
+    own = None if options.calib is None else load_samples(options.calib, x_kind.shape)
+    quantized = _quantized(source, own, options)
+    machine = quantized.machine
+    check_model(machine, "quantize")
+    dump("quantize", machine)
+    ops = machine_ops(machine)
+    arena = plan_arena(machine, ops)
+    progress("computing references")
+    kind = machine.types[machine.inputs[0]]
+    rows = None if own is None else as_net_input(own, kind, str(options.calib))
+    x = net_vectors(kind, rows)
+    y = evaluate(machine, {machine.inputs[0]: x})[machine.outputs[0]]
+    golden = _golden(x, y)
+    loss = None if own is None or own.dtype.kind != "f" else losses(source, quantized, own.astype(np.float32))
+    used = 0 if rows is None else min(len(rows), 24)
+    return Prepared(
+        machine=machine,
+        arena=arena,
+        x=x,
+        y=y,
+        trace=None,
+        golden=golden,
+        stored=net_reference_bytes(source, machine),
+        proof=loss,
+        coverage=NetCoverage(used, len(x) - used),
+        verification=_verification(loss, x),
+        recorded=_recorded(options),
+        title=describe_net(source),
+        facts=_facts(machine, ops, arena, loss, NetCoverage(used, len(x) - used)),
+    )
+
+
+def _refuse(model: Model, options: ExportOptions) -> None:
+    """Options that mean nothing for a net, and nets with several inputs or outputs."""
+    if options.spec is not None:
+        raise UnsupportedError("--spec", "is for tree models; a net's input scale comes from --calib", "remove it")
+    if options.input_dtype not in ("auto", "int8"):
+        raise UnsupportedError("--input-dtype", f"{options.input_dtype} for a net", "use int8, or leave it out")
+    if len(model.inputs) != 1 or len(model.outputs) != 1:
+        what = f"{len(model.inputs)} inputs and {len(model.outputs)} outputs"
+        raise UnsupportedError(model.source.name, what, "export a net with one input and one output")
+
+
+def _quantized(source: Model, own: Array | None, options: ExportOptions) -> Quantized:
+    brings_scales = any(isinstance(op, FakeQuant) for op in source.ops)
+    if own is None:
+        if not brings_scales:
+            hint = "give typical inputs with --calib FILE.npz (samples under the key x)"
+            raise InputError(source.source.name, "a float net needs data to be quantized", hint)
+        return quantize(source, None)
+    if own.dtype.kind != "f":
+        raise InputError(
+            str(options.calib), f"holds {own.dtype}", "calibrate with the real values that the net was trained on"
+        )
+    data = check_calibration(own, source.types[source.inputs[0]].shape, str(options.calib))
+    return quantize(source, value_ranges(source, data, options.calib_method))
+
+
+def _golden(x: Array, y: Array) -> Vectors:
+    """As many vectors as fit, from the front (the user's own) and from the back (extremes)."""
+    size = x[:1].nbytes + y[:1].nbytes
+    count = int(np.clip(_GOLDEN_BYTES // max(size, 1), 2, len(x)))
+    chosen = np.unique(np.concatenate([np.arange((count + 1) // 2), len(x) - 1 - np.arange(count // 2)]))
+    return Vectors(x[chosen], y[chosen])
+
+
+def _facts(
+    machine: Model,
+    ops: tuple[MachineOp, ...],
+    arena: ArenaPlan,
+    loss: tuple[tuple[LayerLoss, ...], OutputLoss] | None,
+    coverage: NetCoverage,
+) -> tuple[tuple[str, str], ...]:
+    macs = sum(op.cost().macs for op in ops)
+    facts = [
+        ("layers", f"{len(ops)} kernels, {macs:,} multiply-accumulates"),
+        ("arena", f"{arena.size:,} bytes; no plan can need less than {arena.lower_bound:,}"),
+        ("vectors", coverage.text()),
+    ]
+    if loss is not None:
+        layers, output = loss
+        facts.append(("data", output.text()))
+        if layers:
+            worst = min(layers, key=lambda v: v.sqnr)
+            facts.append(("worst", f"layer {worst.op} {worst.value}: signal to noise {worst.sqnr:.1f} dB"))
+    return (*facts, *(("note", n) for n in machine.notes))
+
+
+def layer_lines(layers: tuple[LayerLoss, ...]) -> list[str]:
+    """The table of layers: range, scale, signal to noise, saturated elements."""
+    lines = [f"{'op':<12} {'low':>10} {'high':>10} {'scale':>12} {'SQNR dB':>8} {'saturated':>12}  value"]
+    for v in layers:
+        saturated = f"{v.saturated}/{v.count}"
+        lines.append(
+            f"{v.op:<12} {v.low:>10.4g} {v.high:>10.4g} {v.scale:>12.6g} {v.sqnr:>8.1f} {saturated:>12}  {v.value}"
+        )
+    return lines
+
+
+def _verification(loss: tuple[tuple[LayerLoss, ...], OutputLoss] | None, x: Array) -> dict[str, Any]:
+    entry: dict[str, Any] = {"vectors": len(x)}
+    if loss is not None:
+        layers, out = loss
+        entry["float_model"] = {
+            "rows": out.rows,
+            "worst_error": out.largest,
+            "mean_error": out.mean,
+            "flips": out.flips,
+            "layers": [
+                {"value": v.value, "op": v.op, "sqnr": round(v.sqnr, 2), "saturated": v.saturated} for v in layers
+            ],
+        }
+    return entry
+
+
+def _recorded(options: ExportOptions) -> dict[str, Any]:
+    return {
+        "input_dtype": "int8",
+        "calib_method": options.calib_method,
+        "optimize": options.optimize,
+        "place": dict(sorted(options.place.items())),
+    }
+
+
+def describe_net(source: Model) -> str:
+    """One line on a net."""
+    x, y = source.types[source.inputs[0]], source.types[source.outputs[0]]
+    sizes = f"{_shape(x)} in, {_shape(y)} out, {_weights(source):,} weights"
+    return f"{source.source.name}: net of {len(source.ops)} ops, {sizes}"
+
+
+def _shape(t: TensorType) -> str:
+    return "x".join(map(str, t.shape))
+
+
+def _weights(source: Model) -> int:
+    arrays = [getattr(op, name, None) for op in source.ops for name in ("weight", "w", "r")]
+    return sum(prod(a.shape) for a in arrays if isinstance(a, np.ndarray))
+
+
+def net_facts(source: Model) -> dict[str, Any]:
+    """Facts on a net as JSON values."""
+    kinds: dict[str, int] = {}
+    for op in source.ops:
+        kinds[type(op).__name__] = kinds.get(type(op).__name__, 0) + 1
+    return {
+        "source": source.source.name,
+        "format": source.source.format,
+        "sha256": source.source.sha256,
+        "inputs": {v: list(source.types[v].shape) for v in source.inputs},
+        "outputs": {v: list(source.types[v].shape) for v in source.outputs},
+        "ops": kinds,
+        "weights": _weights(source),
+        "notes": list(source.notes),
+    }
+
+
+__all__ = ["describe_net", "is_net", "layer_lines", "net_facts", "prepare_net"]

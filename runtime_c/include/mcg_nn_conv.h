@@ -1,0 +1,119 @@
+/* mcugen runtime: int8 convolution, depthwise convolution and dense layers.
+ *
+ * All kernels accumulate in int32 and requantize with one rounding: y = clamp(((acc * m + 2^(s-1)) >> s) + zero point).
+ * The tables are written by mcugen, in words, in the order in which a kernel reads them; each output channel ends in
+ * four words {bias, m, c, shift}. There are two forms of each kernel:
+ *
+ *  - packed: weights as 16-bit lanes 256 * odd + even, so that one SXTB16 unpacks four; every channel has
+ *    33 <= s <= 55 and clamps at -128 and 127, c = 2^(s-33) + (zero point << (s-32)) and shift = s - 32;
+ *  - any: for the rest. Weights as plain bytes, c = 2^(s-33) where s >= 33, shift = s, clamps from the descriptor.
+ *
+ * Both give the bits of the same formula; mcugen proves which form a layer may take.
+ * SPDX-License-Identifier: MIT-0
+ */
+#ifndef MCG_NN_CONV_H
+#define MCG_NN_CONV_H
+
+#include "mcg.h"
+
+MCG_BEGIN_DECLS
+
+/* A convolution reads each patch of its input as runs: stretches of memory that hold `cols` kernel columns of `unit`
+ * bytes. Interleaved (HWC) input: unit = channels and one run a kernel row (one a kernel element, if dilated). Planar
+ * (CHW) input: unit = 1 and one run a channel and kernel row. Every run is padded to whole groups of four with zero
+ * weights. */
+typedef struct {
+    uint32_t in_bytes;     /* size of the input tensor */
+    uint32_t in_plane;     /* bytes from one plane of the input to the next; 0 with one plane */
+    uint32_t in_row;       /* bytes from one input row to the next */
+    uint32_t in_col;       /* bytes from one input column to the next */
+    uint32_t out_channel;  /* bytes from one output channel to the next */
+    uint32_t out_pixel;    /* bytes from one output pixel to the next */
+    uint32_t groups;       /* groups of four in a patch: planes * kernel_h * col_runs * run_groups */
+    uint16_t in_h, in_w;   /* input rows and columns */
+    uint16_t out_h, out_w; /* output rows and columns */
+    uint16_t out_c;        /* output channels */
+    uint16_t planes;       /* input channels if planar, else 1 */
+    uint16_t kernel_h;     /* kernel rows */
+    uint16_t col_runs;     /* runs a kernel row: kernel columns if interleaved and dilated, else 1 */
+    uint16_t cols;         /* kernel columns in a run */
+    uint16_t unit;         /* bytes of a run that belong to one kernel column */
+    uint16_t run_groups;   /* groups of four in a run: ceil(cols * unit / 4) */
+    uint16_t col_step;     /* input columns between the kernel columns of a run: the dilation if planar, else 1 */
+    uint16_t stride_h, stride_w;
+    uint16_t dilation_h, dilation_w;
+    uint16_t pad_top, pad_left;
+    uint16_t tile;             /* output pixels that are packed before the weights are read; a multiple of 3 */
+    int16_t in_zp;             /* zero point of the input, the value of padding */
+    int16_t out_zp, low, high; /* zero point and clamps of the output (form "any"; packed has them in its words) */
+} mcg_conv_t;
+
+/* Bytes of scratch of a convolution; 4-byte aligned. */
+#define MCG_CONV_SCRATCH(tile, groups) ((tile) * (groups) * 8u)
+
+/* Convolution of int8 tensors, dilation, strides and padding of any size; a pointwise one is the case of one run.
+ *
+ * d: shape. w: for each pair of output channels `groups` times {word of the first, word of the second}, then the four
+ * words of the first and those of the second; an odd last channel is paired with zeros. scratch: MCG_CONV_SCRATCH
+ * bytes, 4-byte aligned. x: d->in_bytes. y: out_h * out_w * out_c. x and y: any alignment.
+ * Rounding: once, half up. Overflow: none, proven by mcugen for every input. Aliasing: scratch, x and y apart.
+ * Cost on a Cortex-M7: about 0.8 instructions per multiply-accumulate, 17 per output, 7 per group and pixel. */
+void mcg_conv_s8(const mcg_conv_t *d, const uint32_t *w, uint32_t *scratch, const int8_t *x, int8_t *y);
+void mcg_conv_s8_any(const mcg_conv_t *d, const uint32_t *w, uint32_t *scratch, const int8_t *x, int8_t *y);
+
+typedef struct {
+    uint32_t in_channel, in_row, in_col; /* bytes from one channel, row, column of the input to the next */
+    uint32_t out_channel;                /* bytes from one channel of the output to the next */
+    uint32_t out_row, out_col;           /* the same for rows and columns */
+    uint16_t channels;                   /* input channels */
+    uint16_t multiplier;                 /* output channels an input channel */
+    uint16_t in_h, in_w;
+    uint16_t out_h, out_w;
+    uint16_t kernel_h, kernel_w;
+    uint16_t stride_h, stride_w;
+    uint16_t dilation_h, dilation_w;
+    uint16_t pad_top, pad_left;
+    uint16_t pitch;            /* int16 elements of an expanded row, even */
+    uint16_t strip;            /* output rows that are computed from one expansion */
+    int16_t in_zp;             /* zero point of the input, the value of padding */
+    int16_t out_zp, low, high; /* as in mcg_conv_t */
+} mcg_depthwise_t;
+
+/* Rows of the input that a strip of output rows touches, and bytes of scratch; 4-byte aligned. */
+#define MCG_DEPTHWISE_ROWS(strip, stride_h, kernel_h, dilation_h) \
+    (((strip) - 1u) * (stride_h) + ((kernel_h) - 1u) * (dilation_h) + 1u)
+#define MCG_DEPTHWISE_SCRATCH(rows, pitch) ((rows) * (pitch) * 2u)
+
+/* Depthwise convolution of int8 tensors: output channel c * multiplier + j is computed from input channel c alone.
+ *
+ * One channel at a time is expanded into padded rows of int16 in the scratch. d: shape. w, "3x3" (kernel 3 x 3, no
+ * dilation, stride_w 1 or 2, requantization as in the packed form): for each output channel and kernel row {w0 w1, w1
+ * w2} as halves, then the four words. w, "any": for each channel, row and pair of columns {w0 w1} (an odd last column
+ * is paired with 0), then the four words. scratch: MCG_DEPTHWISE_SCRATCH bytes, 4-byte aligned. x, y: any alignment.
+ * Rounding: once, half up. Overflow: none, proven by mcugen for every input. Aliasing: scratch, x and y apart.
+ * Cost on a Cortex-M7: 3x3: 16 instructions an output, 25 a row, 2.5 per input element; any: about three times that. */
+void mcg_depthwise_3x3_s8(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y);
+void mcg_depthwise_s8_any(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y);
+
+typedef struct {
+    uint32_t inputs;           /* K */
+    uint32_t outputs;          /* N */
+    int16_t out_zp, low, high; /* as in mcg_conv_t */
+    int16_t reserved;
+} mcg_dense_t;
+
+/* Bytes of scratch of a dense layer; 4-byte aligned. */
+#define MCG_DENSE_SCRATCH(inputs) (((inputs) + 3u) / 4u * 8u)
+
+/* Dense layer: y[n] = requantize(sum over k of w[n][k] * (x[k] - zero point) + bias[n]).
+ *
+ * d: shape. w: for each four outputs ceil(K / 4) times a word of each, then the four words of each; outputs past the
+ * last are zeros. scratch: MCG_DENSE_SCRATCH bytes, 4-byte aligned. x: K, y: N, any alignment.
+ * Rounding: once, half up. Overflow: none, proven by mcugen for every input. Aliasing: y may be x.
+ * Cost on a Cortex-M7: about 1.05 instructions per multiply-accumulate and 12 an output. */
+void mcg_dense_s8(const mcg_dense_t *d, const uint32_t *w, uint32_t *scratch, const int8_t *x, int8_t *y);
+void mcg_dense_s8_any(const mcg_dense_t *d, const uint32_t *w, uint32_t *scratch, const int8_t *x, int8_t *y);
+
+MCG_END_DECLS
+
+#endif

@@ -1,0 +1,45 @@
+/* mcugen runtime: integer ops that treat each element by itself. See mcg_nn_elementwise.h for the contracts.
+ * SPDX-License-Identifier: MIT-0
+ */
+#include "mcg_nn_elementwise.h"
+
+void mcg_table_s8(const int8_t *table, const int8_t *x, int8_t *y, uint32_t n)
+{
+    const int8_t *const middle = table + 128;
+    for (uint32_t i = 0; i < n; ++i) {
+        y[i] = middle[x[i]];
+    }
+}
+
+void mcg_add_s8(const mcg_add_t *d, const int32_t *table, const int8_t *a, const int8_t *b, int8_t *y)
+{
+    const mcg_requant_t q = d->requant;
+    const int32_t *const middle = table + 128;
+    const int32_t unit = d->unit;
+    for (uint32_t i = 0, n = d->n; i < n; ++i) {
+        y[i] = (int8_t)mcg_requant(a[i] * unit + middle[b[i]], q);
+    }
+}
+
+void mcg_mul_s8(const mcg_mul_t *d, const int8_t *a, const int8_t *b, int8_t *y)
+{
+    const mcg_requant_t q = d->requant;
+    const int32_t zp_a = d->zp_a, zp_b = d->zp_b;
+    for (uint32_t i = 0, n = d->n; i < n; ++i) {
+        y[i] = (int8_t)mcg_requant((a[i] - zp_a) * (b[i] - zp_b), q);
+    }
+}
+
+void mcg_scale_s8(const mcg_scale_t *d, const int32_t *multiplier, const int32_t *add, const int8_t *x, int8_t *y)
+{
+    const mcg_requant_t q = d->requant;
+    const int32_t zp = d->zp;
+    for (uint32_t o = 0; o < d->outer; ++o) {
+        for (uint32_t c = 0; c < d->channels; ++c) {
+            const int32_t m = multiplier[c], plus = add[c];
+            for (uint32_t i = 0; i < d->inner; ++i) {
+                *y++ = (int8_t)mcg_requant((*x++ - zp) * m + plus, q);
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+"""Runs machine ops on the host as emitted: many cases in one program, built with several compilers and flags."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from mcugen.core.op import MachineOp, Names
+from mcugen.core.types import DType, Loc, QParams, TensorType
+from mcugen.ctext.arrays import array_rows
+from mcugen.resources import resource_dir
+
+RUNTIME = resource_dir("runtime_c")
+WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
+SANITIZE = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+BUILDS = {
+    "sanitized": ("gcc", *SANITIZE),
+    "clang": ("clang", "-O2"),
+    "plain": ("gcc", "-O2", "-std=gnu11", "-DMCG_PLAIN"),
+}
+LOC = Loc("net.onnx", "node")
+_DTYPES = {t.np: t for t in DType}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One op and one input for each of its operands (without batch axis)."""
+
+    op: MachineOp
+    inputs: tuple[np.ndarray, ...]
+
+    def expected(self) -> list[np.ndarray]:
+        return [np.asarray(y[0]) for y in self.op.eval(*(x[None] for x in self.inputs))]
+
+
+@cache
+def _objects(build: str) -> tuple[str, ...]:
+    folder = Path(tempfile.mkdtemp(prefix="mcg-plain-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    compiler, *flags = BUILDS[build]
+    sources = [*sorted((RUNTIME / "src").glob("mcg_nn_*.c")), RUNTIME / "src" / "mcg_scores.c"]
+    objects = []
+    for source in sources:
+        objects.append(str(folder / f"{source.stem}.o"))
+        command = [compiler, *WARNINGS, *flags, f"-I{RUNTIME / 'include'}", "-c", str(source), "-o", objects[-1]]
+        subprocess.run(command, check=True)
+    return tuple(objects)
+
+
+def _literals(x: np.ndarray) -> str:
+    flat = np.ascontiguousarray(x).reshape(-1)
+    return array_rows(flat.view(f"<u{flat.itemsize}"), hexadecimal=True)
+
+
+def _case_text(i: int, case: Case, includes: set[str], definitions: list[str], body: list[str]) -> None:
+    prefix, op = f"net_{i}", case.op
+    names = Names({t.symbol: t.symbol for t in op.items(prefix)}, {}, f"scratch_{i}")
+    for t in op.items(prefix):
+        assert t.symbol.startswith(prefix + "_")
+        assert t.data is not None
+        definitions.append(f"static const {t.ctype} {t.symbol}[{t.count}] = {{\n{array_rows(t.data)}}};")
+    args, results, expected = [], [], case.expected()
+    for k, x in enumerate(case.inputs):
+        ctype = _DTYPES[x.dtype].ctype
+        bits = f"uint{8 * x.dtype.itemsize}_t"
+        definitions.append(f"static const {bits} bits_{i}_{k}[{x.size}] = {{\n{_literals(x)}}};")
+        definitions.append(f"static {ctype} x_{i}_{k}[{x.size}];")
+        body.append(f"memcpy(x_{i}_{k}, bits_{i}_{k}, sizeof x_{i}_{k});")
+        args.append(f"x_{i}_{k}")
+    for k, y in enumerate(expected):
+        definitions.append(f"static {_DTYPES[y.dtype].ctype} y_{i}_{k}[{y.size}];")
+        results.append(f"y_{i}_{k}")
+    if op.scratch_bytes:
+        definitions.append(f"static _Alignas(8) uint8_t scratch_{i}[{op.scratch_bytes}];")
+    text = op.emit(prefix, tuple(args), tuple(results), names)
+    includes.update(text.includes)
+    definitions.append(text.definitions)
+    writes = [f"fwrite({r}, 1, sizeof {r}, stdout);" for r in results]
+    body += [text.call, *writes]
+    for k in op.in_place:
+        shared = (*args[:k], results[0], *args[k + 1 :])
+        call = op.emit(prefix, shared, tuple(results), names).call
+        body += [f"memcpy({results[0]}, {args[k]}, sizeof {args[k]});", call, writes[0]]
+
+
+def _program(cases: Sequence[Case]) -> str:
+    includes: set[str] = set()
+    definitions: list[str] = []
+    body: list[str] = []
+    for i, case in enumerate(cases):
+        _case_text(i, case, includes, definitions, body)
+    head = ["#include <stdio.h>", "#include <string.h>", *(f'#include "{h}"' for h in sorted(includes))]
+    return "\n".join([*head, *definitions, "int main(void)\n{", *body, "return 0;\n}\n"])
+
+
+def check_c(cases: Sequence[Case], folder: Path, builds: Sequence[str] = tuple(BUILDS)) -> None:
+    """Every build of the emitted C gives the bits of ``eval``, in place too where the op allows it."""
+    source = folder / "cases.c"
+    source.write_text(_program(cases), encoding="utf-8")
+    for build in builds:
+        compiler, *flags = BUILDS[build]
+        if shutil.which(compiler) is None:
+            continue
+        program = folder / f"cases_{build}"
+        command = [compiler, *WARNINGS, *flags, "-O0", f"-I{RUNTIME / 'include'}", str(source), *_objects(build)]
+        subprocess.run([*command, "-o", str(program)], check=True)
+        done = subprocess.run([str(program)], capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()[-3000:]
+        at = 0
+        for i, case in enumerate(cases):
+            expected = case.expected()
+            for y in (*expected, *(expected[0] for _ in case.op.in_place)):
+                found = done.stdout[at : at + y.nbytes]
+                at += y.nbytes
+                _same_bits(found, y, f"{build}, case {i}: {type(case.op).__name__}")
+        assert at == len(done.stdout)
+
+
+def _same_bits(found: bytes, y: np.ndarray, where: str) -> None:
+    flat = np.ascontiguousarray(y).reshape(-1)
+    bits = np.frombuffer(found, f"<u{flat.itemsize}")
+    wrong = np.flatnonzero(bits != flat.view(bits.dtype))
+    got = np.frombuffer(found, flat.dtype)
+    assert wrong.size == 0, (
+        f"{where}: {wrong.size} of {flat.size} differ, first {wrong[:3]}: {got[wrong[:3]]} {flat[wrong[:3]]}"
+    )
+
+
+def i8(shape: tuple[int, ...] | int, q: QParams | None = None) -> TensorType:
+    """The type of an int8 tensor."""
+    return TensorType(shape if isinstance(shape, tuple) else (shape,), DType.I8, q)
+
+
+def every_pair() -> tuple[np.ndarray, np.ndarray]:
+    """(65536,) each: all pairs of int8."""
+    a, b = np.meshgrid(np.arange(-128, 128), np.arange(-128, 128))
+    return a.reshape(-1).astype(np.int8), b.reshape(-1).astype(np.int8)
+
+
+def ints(seed: int, count: int, low: int = -128, high: int = 127, dtype: type = np.int8) -> np.ndarray:
+    """Random integers with the ends of the range among them."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(low, high + 1, count)
+    ends = rng.random(count)
+    x = np.where(ends < 0.1, low, np.where(ends > 0.9, high, x))
+    return x.astype(dtype)
