@@ -82,7 +82,7 @@ def export(
     progress("placing")
     items = items_of(ready.machine, ready.arena)
     used = {"flash": _RUNTIME_BYTES} if board is not None else {}
-    plan = place(items, board, options.place, used, spend_ram=options.optimize != "ram")
+    plan = place(items, board, options.place, used, spend_ram=ready.spend_ram)
     progress("emitting")
     files = _files(ready, plan, options.output, _VERIFIED if compiler is not None else "NOT VERIFIED.")
     verification = {**ready.verification, "host": "not verified"}

@@ -20,11 +20,9 @@ from mcugen.emit.files import write_file
 from mcugen.emit.model import ABI, machine_ops
 from mcugen.emulate.image import BoardModel
 from mcugen.errors import DiffersError, InputError, InternalError, McugenError
-from mcugen.frontends.data import as_input, load_table
 from mcugen.frontends.load import read_bytes
+from mcugen.recipes.references import NetReference, TreeReference, read_references
 from mcugen.report.profile import Profile, measure
-from mcugen.trees.proof import reference
-from mcugen.trees.stored import References, read_reference
 from mcugen.verify.board import DEFAULT_TARGET, HOST, build_for, counting_board, run_target, target_board
 from mcugen.verify.compare import compare_golden_device
 from mcugen.verify.compiler import find_host_compiler
@@ -54,14 +52,14 @@ class ExportedFolder:
         digests = self.manifest["files"]
         return tuple(f for f, data in self.files.items() if hashlib.sha256(data).hexdigest() != digests[f])
 
-    def references(self) -> References:
+    def references(self) -> TreeReference | NetReference:
         """The float model, the integer reference, and what inputs mean."""
         path = f"golden/{self.name}.reference.bin"
         if path not in self.files:
             raise InputError(str(self.path), f"{path} is missing", _AGAIN)
         if path in self.changed:
             raise InputError(str(self.path / path), "was changed after the export", _AGAIN)
-        found = read_reference(self.files[path], path)
+        found = read_references(self.files[path], path)
         machine = found.machine
         x, y = machine.types[machine.inputs[0]], machine.types[machine.outputs[0]]
         if (x.dtype, x.shape, y.dtype, y.shape) != (
@@ -145,7 +143,8 @@ def open_folder(path: Path) -> ExportedFolder:
         name, paths = check_prefix(manifest["name"]), list(manifest["files"].items())
         x, y = (_tensor(manifest[side]) for side in ("inputs", "outputs"))
         features = tuple(map(_feature, manifest["inputs"][0]["features"]))
-        good = all(is_safe_path(p) and isinstance(digest, str) for p, digest in paths) and x.shape == (len(features),)
+        good = all(is_safe_path(p) and isinstance(digest, str) for p, digest in paths)
+        good = good and (not features or x.shape == (len(features),))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, McugenError):
         good = False
     if not good:
@@ -186,8 +185,7 @@ def run(
     """
     _check_target(target)
     export = open_folder(folder)
-    table = load_table(input_file, export.features)
-    x, warnings = as_input(table.x, export.references().spec, str(input_file), export.features)
+    x, warnings = export.references().read(input_file)
     progress("compiling")
     if target == HOST:
         with export.host(compiler) as host:
@@ -259,8 +257,7 @@ def profile(
     refs = export.references()
     x = export.golden().of_role("input")[0].data
     if input_file is not None:
-        table = load_table(input_file, export.features)
-        x, _ = as_input(table.x, refs.spec, str(input_file), export.features)
+        x, _ = refs.read(input_file)
     progress("compiling")
     with export.blaming_changes():
         image, text = build_for(export.board_model(), board, compiler, opt)
@@ -280,12 +277,9 @@ class _More:
 def _references(export: ExportedFolder, data: Path, progress: _Progress) -> _More:
     progress("computing references")
     refs = export.references()
-    table = load_table(data, export.features)
-    x, warnings = as_input(table.x, refs.spec, str(data), export.features)
-    ref = reference(refs.source, refs.machine, refs.spec, x)
-    bound = refs.machine.bounds["score"].error
-    distance = f"float model on these inputs: worst distance {ref.worst:.4g}, proven bound {bound:.4g}"
-    return _More(x, ref.y, tuple(f"warning: {w}" for w in warnings), distance)
+    x, warnings = refs.read(data)
+    y, distance = refs.answer(x)
+    return _More(x, y, tuple(f"warning: {w}" for w in warnings), distance)
 
 
 def compare(golden: Path, device: Path) -> str:

@@ -21,6 +21,7 @@ from mcugen.target.plan import Plan
 
 _SELFTEST_BYTES = 4096
 _SELFTEST_VECTORS = 16
+_MOST_ON_STACK = 2048
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,11 +90,14 @@ def _selftest(model: Model, few: Vectors) -> str:
         name=model.name,
         upper=model.name.upper(),
         count=len(few.x),
-        in_bits=contract.bits_ctype(x.dtype),
+        in_table=contract.bits_ctype(x.dtype) if x.dtype.is_float else x.dtype.ctype,
+        copies=x.dtype.is_float,
+        # Large tensors would not fit a firmware's stack.
+        keep="static " if x.count * x.dtype.size + y.count * y.dtype.size > _MOST_ON_STACK else "",
         out_bits=contract.bits_ctype(y.dtype),
         in_type=x.dtype.ctype,
         out_type=y.dtype.ctype,
-        inputs=array_rows(_bits(few.x), hexadecimal=True),
+        inputs=array_rows(_bits(few.x), hexadecimal=True) if x.dtype.is_float else array_rows(few.x.reshape(-1)),
         outputs=array_rows(_bits(few.y), hexadecimal=True),
     )
 

@@ -154,7 +154,7 @@ def halves(low: Array, high: Array) -> Array:
 
 
 def depthwise_stream(weight: Array, bias: Array, in_zp: int, r: Requant, three_by_three: bool) -> Stream:
-    """Weights (N, KH, KW) of a depthwise convolution; ``three_by_three``: the shape fits that kernel."""
+    """Weights (N, KH, KW) of a depthwise convolution; ``three_by_three``: it is one for that kernel."""
     n = len(weight)
     sums = folded_bias(weight, bias, in_zp)
     quick = packed_requant(r, accumulator_range(weight, bias, in_zp)) if three_by_three else None

@@ -81,6 +81,7 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
         coverage=NetCoverage(used, len(x) - used),
         verification=_verification(loss, x),
         recorded=_recorded(options),
+        spend_ram=False,  # weights stay in flash: the fast RAM is the arena's
         title=describe_net(source),
         facts=_facts(machine, ops, arena, loss, NetCoverage(used, len(x) - used)),
     )

@@ -67,7 +67,8 @@ class Prepared:
 
     ``x``, ``y``, ``trace``: inputs, outputs and leaves that the C must repeat. ``golden``: the few that travel with
     the export. ``stored``: the references as a file. ``proof`` and ``coverage``: the family's own account of them.
-    ``verification`` and ``recorded``: entries of the manifest. For people: ``title`` and ``facts`` as (label, text).
+    ``verification`` and ``recorded``: entries of the manifest. ``spend_ram``: tables
+    may move to RAM unasked. For people: ``title`` and ``facts`` as (label, text).
     """
 
     machine: Model
@@ -81,6 +82,7 @@ class Prepared:
     coverage: Any
     verification: dict[str, Any]
     recorded: dict[str, Any]
+    spend_ram: bool
     title: str
     facts: tuple[tuple[str, str], ...]
 

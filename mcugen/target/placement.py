@@ -39,7 +39,8 @@ def place(
     """The place of every item.
 
     ``overrides``: symbol to region, from ``--place``. ``fixed_usage``: bytes by region that something else of the
-    model needs (runtime code, say). ``spend_ram`` False: nothing moves to RAM unasked (``--optimize ram``).
+    model needs (runtime code, say). ``spend_ram`` False: no table and no code moves to RAM unasked; working memory
+    needs RAM anyway, and takes the fastest with room.
     Raises InputError for a wish that cannot be met, PlanDoesNotFitError when a memory is too small.
     """
     _check_items(items)
@@ -88,9 +89,9 @@ class _Placer:
         free = [i for i in self.items if i.symbol not in self.wishes]
         for item in sorted(free, key=lambda i: (-i.size, i.symbol)):
             self._settle(item)
-        if spend_ram:
-            for region in sorted(self._fast_regions(), key=lambda r: (r.wait, r.fill)):
-                self._move_into(region, free)
+        movable = free if spend_ram else [i for i in free if i.role == "arena"]
+        for region in sorted(self._fast_regions(), key=lambda r: (r.wait, r.fill)):
+            self._move_into(region, movable)
         for region in self.board.regions:
             self._check_fits(region)
         return Plan(self.board, tuple(self._assignment(i) for i in self.items), self._usage())
@@ -180,6 +181,8 @@ class _Placer:
             saved = self._saved(item, region)
             if item.role == "code" and saved >= 0.0:
                 saved += 1e-9 * item.size  # unknown or no traffic: still better than a cold cache
+            elif saved <= 0.0:
+                continue  # a slower memory than where it is
             elif saved < max(self.board.min_saved_cycles, 1e-9):
                 self.reason[item.symbol] = f"moving it to {region.name} saves {saved:.1f} stall cycles a run: too few"
                 continue

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcugen.core import types as core_types
-from mcugen.core.store import pack, unpack
+from mcugen.core.store import pack
 from mcugen.core.types import Model
-from mcugen.errors import InputError
 from mcugen.trees import columns, forest, leaves, signals, source, tables
 from mcugen.trees.ops import MACHINE_OPS
 from mcugen.trees.signals import InputSpec
@@ -35,18 +34,10 @@ class References:
 
 
 #: Every class that a file may hold, by name: nothing else is ever made from one.
-_REGISTRY: dict[str, type] = {name: getattr(core_types, name) for name in _CORE}
-_REGISTRY |= {c.__name__: c for c in (*MACHINE_OPS, *_SOURCE_OPS, *_VALUES, References)}
+REGISTRY: dict[str, type] = {name: getattr(core_types, name) for name in _CORE}
+REGISTRY |= {c.__name__: c for c in (*MACHINE_OPS, *_SOURCE_OPS, *_VALUES, References)}
 
 
 def reference_bytes(source_model: Model, machine: Model, spec: InputSpec) -> bytes:
     """The file. The same models give the same bytes."""
     return pack(References(source_model, machine, spec))
-
-
-def read_reference(data: bytes, where: str) -> References:
-    """The references of a file; InputError if it is damaged or of another version."""
-    value = unpack(data, _REGISTRY, where)
-    if not isinstance(value, References):
-        raise InputError(where, "is not a reference file", "export the model again")
-    return value

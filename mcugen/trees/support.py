@@ -30,6 +30,11 @@ def table_item(symbol: str, ctype: str, data: Array, reads: float, about: str) -
     return Item(symbol, "table", ctype, len(packed), packed.nbytes, align, float(reads), about, packed)
 
 
+def never_empty(data: Array) -> Array:
+    """One element where there is none: C has no empty arrays, and steps of 0 from a null pointer are undefined."""
+    return data if data.size else np.zeros(1, data.dtype)
+
+
 def code_item(symbol: str, size: int, instructions: float, about: str) -> Item:
     """A function of the generated file; its size is an estimate until a cross compiler has seen it."""
     return Item(symbol, "code", "function", 1, size, 4, float(instructions), about)

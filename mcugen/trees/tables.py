@@ -11,7 +11,7 @@ from mcugen.core.types import Array
 from mcugen.errors import UnsupportedError
 from mcugen.trees.columns import Coded
 from mcugen.trees.layout import Layout
-from mcugen.trees.support import define, table_item
+from mcugen.trees.support import define, never_empty, table_item
 
 _CHUNK = 1 << 20
 
@@ -93,11 +93,9 @@ class TreeTables:
 
     def items(self, prefix: str) -> tuple[Item, ...]:
         """Nodes, sizes and sets."""
-        found = []
-        if self.column.size:
-            about = f"bits 0..{self.column_bits - 1} column, then {self.operand_bits} rank or set, then distance"
-            ctype = f"uint{self.word_bits}_t"
-            found.append(table_item(f"{prefix}_nodes", ctype, self.words(), self.steps[0], about))
+        about = f"bits 0..{self.column_bits - 1} column, then {self.operand_bits} rank or set, then distance"
+        words = never_empty(self.words())
+        found = [table_item(f"{prefix}_nodes", f"uint{self.word_bits}_t", words, self.steps[0], about)]
         sizes = self.sizes.astype(np.uint16 if self.size_ctype == "uint16_t" else np.uint32)
         found.append(table_item(f"{prefix}_sizes", self.size_ctype, sizes, self.n_trees, "nodes of each tree"))
         if self.set_words.size:
@@ -146,7 +144,7 @@ class TreeTables:
 
     def arguments(self, prefix: str, names: Names, leaves: str) -> str:
         """The first four arguments of a summing kernel; an empty table is a null pointer that is never read."""
-        nodes = names.table.get(f"{prefix}_nodes", "NULL")
+        nodes = names.table[f"{prefix}_nodes"]
         sets = names.table.get(f"{prefix}_sets", "NULL")
         return f"{nodes}, {names.table[f'{prefix}_sizes']}, {leaves}, {sets}"
 

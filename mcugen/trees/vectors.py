@@ -112,7 +112,7 @@ def select_golden(x: Array, n_max: int, rank: RankInputs, tables: TreeTables) ->
         if gain[row] <= 0:
             break
         bits = _take(row, bits, gain, chosen)
-    if step > 1 and len(chosen) < n_max:  # what the sample does not see may need more rows
+    if len(chosen) < n_max:  # a changed threshold shows only on a row that stands on it: coverage is not enough
         rest = np.setdiff1d(np.arange(len(x)), chosen)
         spread = np.linspace(0, rest.size - 1, min(n_max - len(chosen), rest.size)).astype(np.int64)
         chosen += rest[np.unique(spread)].tolist()

@@ -91,7 +91,7 @@ typedef struct {
  * w2} as halves, then the four words. w, "any": for each channel, row and pair of columns {w0 w1} (an odd last column
  * is paired with 0), then the four words. scratch: MCG_DEPTHWISE_SCRATCH bytes, 4-byte aligned. x, y: any alignment.
  * Rounding: once, half up. Overflow: none, proven by mcugen for every input. Aliasing: scratch, x and y apart.
- * Cost on a Cortex-M7: 3x3: 16 instructions an output, 25 a row, 2.5 per input element; any: about three times that. */
+ * Cost on a Cortex-M7: 3x3: 16 instructions an output, 25 a row, 2.5 per input element; any: five times that. */
 void mcg_depthwise_3x3_s8(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y);
 void mcg_depthwise_s8_any(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y);
 

@@ -36,9 +36,10 @@ void mcg_scale_f32(const float *scale, const float *offset, const float *x, floa
 
 /* y may be x. tanh: error below 3 units in the last place; sigmoid: mcg_sigmoid_f32. */
 void mcg_clip_f32(const float *x, float low, float high, float *y, uint32_t n);
-void mcg_leaky_relu_f32(const float *x, float alpha, float *y, uint32_t n);            /* x < 0 ? alpha * x : x */
-void mcg_hard_sigmoid_f32(const float *x, float alpha, float beta, float *y, uint32_t n); /* clip(alpha * x + beta, 0, 1) */
-void mcg_hard_swish_f32(const float *x, float *y, uint32_t n);                            /* x * clip(x / 6 + 0.5, 0, 1) */
+void mcg_leaky_relu_f32(const float *x, float alpha, float *y, uint32_t n); /* x < 0 ? alpha * x : x */
+void mcg_hard_sigmoid_f32(const float *x, float alpha, float beta, float *y,
+                          uint32_t n);                         /* clip(alpha * x + beta, 0, 1) */
+void mcg_hard_swish_f32(const float *x, float *y, uint32_t n); /* x * clip(x / 6 + 0.5, 0, 1) */
 void mcg_tanh_f32(const float *x, float *y, uint32_t n);
 
 /* Pools. The maximum of a window that holds NaN is NaN. The mean: the sum from row to row, divided by the count. */
@@ -53,6 +54,7 @@ void mcg_argmax_rows_f32(const float *x, int32_t *y, uint32_t rows, uint32_t k, 
 /* LSTM and GRU over a whole sequence. w (4H or 3H, I), r (4H or 3H, H), gates in ONNX's order; a sum starts with its
  * bias, then the products in order. start: h (then c), or NULL for zeros. scratch: 3H floats. every (steps, H), last (H),
  * cell (H): NULL where not wanted. All apart. */
+#define MCG_RECURRENT_F32_SCRATCH(hidden) ((hidden) * 12u)
 void mcg_lstm_f32(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, const float *start,
                   float *scratch, const float *x, float *every, float *last, float *cell);
 /* bias: that of the input's products (3H), then that of the state's (3H). */

@@ -6,29 +6,29 @@
 #include <string.h>
 
 /* Offsets wrap modulo 2^32 on the way; each element's index is inside its array. */
-#define MOVE(T)                                                                              \
-    const T *const from = (const T *)x;                                                      \
-    T *const to = (T *)y;                                                                    \
-    for (uint32_t i = 0; i < d->fill_count; ++i) {                                           \
-        to[i] = (T)d->fill;                                                                  \
-    }                                                                                        \
-    for (uint32_t a = 0; a < d->dim0; ++a)                                                   \
-        for (uint32_t b = 0; b < d->dim1; ++b)                                               \
-            for (uint32_t c = 0; c < d->dim2; ++c)                                           \
-                for (uint32_t e = 0; e < d->dim3; ++e) {                                     \
-                    uint32_t i = d->in_offset + a * (uint32_t)d->in0 + b * (uint32_t)d->in1 + \
-                                 c * (uint32_t)d->in2 + e * (uint32_t)d->in3;                \
-                    uint32_t o = d->out_offset + a * (uint32_t)d->out0 + b * (uint32_t)d->out1 + \
-                                 c * (uint32_t)d->out2 + e * (uint32_t)d->out3;              \
-                    if (d->in4 == 1 && d->out4 == 1) {                                       \
-                        memcpy(to + o, from + i, d->dim4 * sizeof(T));                       \
-                        continue;                                                            \
-                    }                                                                        \
-                    for (uint32_t f = 0; f < d->dim4; ++f) {                                 \
-                        to[o] = from[i];                                                     \
-                        i += (uint32_t)d->in4;                                               \
-                        o += (uint32_t)d->out4;                                              \
-                    }                                                                        \
+#define MOVE(T)                                                                                                      \
+    const T *const from = (const T *)x;                                                                              \
+    T *const to = (T *)y;                                                                                            \
+    for (uint32_t i = 0; i < d->fill_count; ++i) {                                                                   \
+        to[i] = (T)d->fill;                                                                                          \
+    }                                                                                                                \
+    for (uint32_t a = 0; a < d->dim0; ++a)                                                                           \
+        for (uint32_t b = 0; b < d->dim1; ++b)                                                                       \
+            for (uint32_t c = 0; c < d->dim2; ++c)                                                                   \
+                for (uint32_t e = 0; e < d->dim3; ++e) {                                                             \
+                    uint32_t i = d->in_offset + a * (uint32_t)d->in0 + b * (uint32_t)d->in1 + c * (uint32_t)d->in2 + \
+                                 e * (uint32_t)d->in3;                                                               \
+                    uint32_t o = d->out_offset + a * (uint32_t)d->out0 + b * (uint32_t)d->out1 +                     \
+                                 c * (uint32_t)d->out2 + e * (uint32_t)d->out3;                                      \
+                    if (d->in4 == 1 && d->out4 == 1) {                                                               \
+                        memcpy(to + o, from + i, d->dim4 * sizeof(T));                                               \
+                        continue;                                                                                    \
+                    }                                                                                                \
+                    for (uint32_t f = 0; f < d->dim4; ++f) {                                                         \
+                        to[o] = from[i];                                                                             \
+                        i += (uint32_t)d->in4;                                                                       \
+                        o += (uint32_t)d->out4;                                                                      \
+                    }                                                                                                \
                 }
 
 void mcg_move_8(const mcg_move_t *d, const void *x, void *y) { MOVE(uint8_t) }

@@ -27,28 +27,28 @@ static window_t window(const mcg_pool_t *d, int32_t oh, int32_t ow)
     return w;
 }
 
-#define FOR_EACH_WINDOW(T)                                                         \
-    const uint32_t row_step = (uint32_t)d->dilation_h * d->in_row;                 \
-    const uint32_t col_step = (uint32_t)d->dilation_w * d->in_col;                 \
-    for (int32_t oh = 0; oh < d->out_h; ++oh)                                      \
-        for (int32_t ow = 0; ow < d->out_w; ++ow) {                                \
-            const window_t win = window(d, oh, ow);                                \
-            const T *channel = x + win.at;                                         \
-            T *out = y + (uint32_t)oh * d->out_row + (uint32_t)ow * d->out_col;    \
-            PER_WINDOW                                                             \
-            for (uint32_t c = 0; c < d->channels; ++c) {                           \
-                START                                                              \
-                const T *row = channel;                                            \
-                for (uint32_t i = 0; i < win.rows; ++i, row += row_step) {         \
-                    const T *p = row;                                              \
-                    for (uint32_t j = 0; j < win.cols; ++j, p += col_step) {       \
-                        ELEMENT                                                    \
-                    }                                                              \
-                }                                                                  \
-                *out = (T)(RESULT);                                                \
-                channel += d->in_channel;                                          \
-                out += d->out_channel;                                             \
-            }                                                                      \
+#define FOR_EACH_WINDOW(T)                                                      \
+    const uint32_t row_step = (uint32_t)d->dilation_h * d->in_row;              \
+    const uint32_t col_step = (uint32_t)d->dilation_w * d->in_col;              \
+    for (int32_t oh = 0; oh < d->out_h; ++oh)                                   \
+        for (int32_t ow = 0; ow < d->out_w; ++ow) {                             \
+            const window_t win = window(d, oh, ow);                             \
+            const T *channel = x + win.at;                                      \
+            T *out = y + (uint32_t)oh * d->out_row + (uint32_t)ow * d->out_col; \
+            PER_WINDOW                                                          \
+            for (uint32_t c = 0; c < d->channels; ++c) {                        \
+                START                                                           \
+                const T *row = channel;                                         \
+                for (uint32_t i = 0; i < win.rows; ++i, row += row_step) {      \
+                    const T *p = row;                                           \
+                    for (uint32_t j = 0; j < win.cols; ++j, p += col_step) {    \
+                        ELEMENT                                                 \
+                    }                                                           \
+                }                                                               \
+                *out = (T)(RESULT);                                             \
+                channel += d->in_channel;                                       \
+                out += d->out_channel;                                          \
+            }                                                                   \
         }
 
 #define PER_WINDOW
@@ -78,8 +78,8 @@ static mcg_requant_t requant_of(const mcg_pool_t *d, const mcg_pool_count_t *cou
     return q;
 }
 
-#define PER_WINDOW                                                  \
-    const mcg_requant_t q = requant_of(d, counts, win.count);       \
+#define PER_WINDOW                                            \
+    const mcg_requant_t q = requant_of(d, counts, win.count); \
     const int32_t offset = (int32_t)(win.rows * win.cols) * d->zp_in;
 #define ELEMENT sum += *p;
 

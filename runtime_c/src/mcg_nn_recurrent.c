@@ -40,17 +40,15 @@ static int32_t tanh_fixed(const int16_t *table, int32_t v)
 }
 
 /* sigmoid(v) = (1 + tanh(v / 2)) / 2 */
-static int32_t sigmoid_fixed(const int16_t *table, int32_t v)
-{
-    return (ONE + tanh_fixed(table, v / 2) + 1) >> 1;
-}
+static int32_t sigmoid_fixed(const int16_t *table, int32_t v) { return (ONE + tanh_fixed(table, v / 2) + 1) >> 1; }
 
 /* What a gate gets from the input and from the state, in units of 2^-16. */
 typedef struct {
     int32_t x, h;
 } sums_t;
 
-MCG_INLINE const uint32_t *dots(const uint32_t gates, const uint32_t *w, const uint32_t *v, uint32_t words, int32_t *acc)
+MCG_INLINE const uint32_t *dots(const uint32_t gates, const uint32_t *w, const uint32_t *v, uint32_t words,
+                                int32_t *acc)
 {
     for (uint32_t g = 0; g < gates; ++g) {
         acc[g] = 0;

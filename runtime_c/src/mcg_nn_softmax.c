@@ -53,20 +53,20 @@ void mcg_softmax_s16(const uint32_t *table, const int16_t *x, int16_t *y, uint32
     }
 }
 
-#define ARGMAX(T, GREATER)                                            \
-    for (; rows != 0u; --rows, x += (k - 1u) * inner) {               \
-        for (uint32_t i = 0; i < inner; ++i, ++x) {                   \
-            uint32_t best = 0;                                        \
-            T largest = x[0];                                         \
-            for (uint32_t j = 1; j < k; ++j) {                        \
-                const T v = x[j * inner];                             \
-                if (GREATER) {                                        \
-                    best = j;                                         \
-                    largest = v;                                      \
-                }                                                     \
-            }                                                         \
-            *y++ = (int32_t)best;                                     \
-        }                                                             \
+#define ARGMAX(T, GREATER)                              \
+    for (; rows != 0u; --rows, x += (k - 1u) * inner) { \
+        for (uint32_t i = 0; i < inner; ++i, ++x) {     \
+            uint32_t best = 0;                          \
+            T largest = x[0];                           \
+            for (uint32_t j = 1; j < k; ++j) {          \
+                const T v = x[j * inner];               \
+                if (GREATER) {                          \
+                    best = j;                           \
+                    largest = v;                        \
+                }                                       \
+            }                                           \
+            *y++ = (int32_t)best;                       \
+        }                                               \
     }
 
 void mcg_argmax_rows_s8(const int8_t *x, int32_t *y, uint32_t rows, uint32_t k, uint32_t inner)

@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "verify": MIDDLE | {"emit", "emulate"},
     "report": MIDDLE | {"emit", "emulate", "verify"},
     "recipes": MIDDLE | FAMILIES | {"frontends", "emit", "emulate", "verify", "report"},
-    "exported": MIDDLE | FAMILIES | {"frontends", "emit", "emulate", "verify", "report"},
+    "exported": MIDDLE | {"frontends", "emit", "emulate", "verify", "report", "recipes"},
     "build": MIDDLE | FAMILIES | {"frontends", "emit", "emulate", "verify", "report", "recipes", "exported"},
     "cli": MIDDLE | {"report", "build"},
     "__init__": {"version", "build"},

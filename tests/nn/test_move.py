@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plain_rig import LOC, Case, check_c, ints
+from plain_rig import LOC, Case, check_board, check_c, ints
 
 from mcugen.core.types import DType, QParams, TensorType
 from mcugen.errors import InternalError, UnsupportedError
@@ -82,6 +82,7 @@ def test_meaning_and_emitted_c(tmp_path: Path) -> None:
         cases.append(Case(op, parts))
     cases.append(Case(QConcat(X, Y, LOC, 1, (9,)), (ints(3, 9),)))
     check_c(cases, tmp_path)
+    check_board(cases, tmp_path)
 
 
 def test_loops_that_run_on_are_one() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_rig import LOC, Case, check_c, ints
+from plain_rig import LOC, Case, check_board, check_c, ints
 
 from mcugen.core.types import DType, QParams, TensorType
 from mcugen.errors import InternalError
@@ -121,6 +121,7 @@ def test_emitted_c(tmp_path: Path) -> None:
     cases.append(Case(op, (np.full((1, 256, 300), -32768, np.int16),)))
     assert int(op.eval(np.full((1, 1, 256, 300), -32768, np.int16))[0][0, 0, 0, 0]) == -32768
     check_c(cases, tmp_path)
+    check_board(cases, tmp_path)
 
 
 def test_broken_fields_are_our_bug() -> None:

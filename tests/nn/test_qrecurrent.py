@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plain_rig import LOC, Case, check_c, i8, ints
+from plain_rig import LOC, Case, check_board, check_c, i8, ints
 
 from mcugen.core.types import QParams
 from mcugen.errors import InternalError, UnsupportedError
@@ -106,6 +106,7 @@ def test_emitted_c(tmp_path: Path) -> None:
     long = of_lstm(float_lstm(10, 1, 2, size=40.0), 3000)
     cases.append(Case(long, (np.full((3000, 1), 127, np.int8),)))
     check_c(cases, tmp_path)
+    check_board(cases, tmp_path)
 
 
 def test_wide_layers_keep_their_sums_in_int32() -> None:

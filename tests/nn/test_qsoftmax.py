@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_rig import LOC, Case, check_c, i8, ints
+from plain_rig import LOC, Case, check_board, check_c, i8, ints
 
 from mcugen.core.types import DType, QParams, TensorType
 from mcugen.errors import InternalError
@@ -63,6 +63,7 @@ def test_emitted_c(tmp_path: Path) -> None:
         cases.append(Case(QArgMax(("x",), ("y",), LOC, 5, 14, 3, dtype), (x.reshape(5, 14, 3),)))
         cases.append(Case(QArgMax(("x",), ("y",), LOC, 1, 210, 1, dtype), (x,)))
     check_c(cases, tmp_path)
+    check_board(cases, tmp_path)
 
 
 def test_broken_fields_are_our_bug() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plain_rig import LOC, Case, check_c, i8, ints
+from plain_rig import LOC, Case, check_board, check_c, i8, ints
 
 from mcugen.core.types import DType, QParams, TensorType
 from mcugen.errors import InternalError
@@ -170,6 +170,7 @@ def test_emitted_c(tmp_path: Path) -> None:
         for r, k, s in [(3, 9, 1e-3), (1, 1, 1.0), (1, 1000, 1e-6)]
     ]
     check_c(cases, tmp_path)
+    check_board(cases, tmp_path)
 
 
 def test_broken_fields_are_our_bug() -> None:

@@ -93,6 +93,9 @@ def _make(kind: str) -> Export:
     if kind == "mean":
         model = model_of(forest_of(_wide_leaves(), 1, 3), name=kind, average=5)
         return export_text(model, spec_of(DType.I8, 1), "raw", DType.F32, board="stm32h743")
+    if kind == "no_category":  # the only category of the only set is the sentinel: a column without codes
+        tree = Split(0, 0.0, Leaf(0.5), Leaf(-0.5), categories=(7,))
+        return export_text(model_of(forest_of([tree], 1), name=kind), spec_of(DType.U8, 1, Signal(missing=7)))
     if kind == "constant":
         return export_text(
             model_of(forest_of([Leaf(0.5), Leaf(-2.0)], 2), name=kind), spec_of(DType.F32, 2), leaf=DType.I16
@@ -100,7 +103,9 @@ def _make(kind: str) -> Export:
     raise KeyError(kind)
 
 
-KINDS = "float32 float64 sentinel category linear linear_counts classes softmax sigmoid mean constant".split()
+KINDS = (
+    "float32 float64 sentinel category linear linear_counts classes softmax sigmoid mean constant no_category".split()
+)
 get = cache(_make)
 
 

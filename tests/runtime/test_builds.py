@@ -81,7 +81,9 @@ def _cpu_flags() -> str:
 
 
 @pytest.mark.parametrize("compiler", [c if c == "gcc" else pytest.param(c, marks=pytest.mark.slow) for c in HOSTS])
-@pytest.mark.parametrize("kind", ["float32", "sentinel", "category", "linear", "classes", "softmax", "constant"])
+@pytest.mark.parametrize(
+    "kind", ["float32", "sentinel", "category", "linear", "classes", "softmax", "constant", "no_category"]
+)
 def test_sanitizers(kind: str, compiler: str) -> None:
     """Every golden vector, each in a block of exactly its size."""
     e = get(kind)

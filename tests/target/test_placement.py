@@ -87,7 +87,7 @@ def test_code_without_known_traffic_moves_too() -> None:
 
 def test_nothing_moves_when_ram_is_to_be_saved() -> None:
     items = [ti.table("m_t", 100, 1e6), ti.code("m_f"), ti.arena("m_a", 100, 5.0)]
-    assert regions(items, spend_ram=False) == {"m_t": "flash", "m_f": "flash", "m_a": "axi"}
+    assert regions(items, spend_ram=False) == {"m_t": "flash", "m_f": "flash", "m_a": "dtcm"}
 
 
 def test_arenas() -> None:

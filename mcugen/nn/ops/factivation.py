@@ -70,5 +70,5 @@ class FActivation(FElement):
         }
         name = "clip" if self.kind == "relu" else self.kind
         header = "mcg_scores.h" if name == "sigmoid" else "mcg_nn_float.h"
-        arguments = (args[0], *parameters.get(name, ()), results[0], self.count)
+        arguments: tuple[str | int, ...] = (args[0], *parameters.get(name, ()), results[0], self.count)
         return plain_call(header, f"mcg_{name}_f32", arguments)

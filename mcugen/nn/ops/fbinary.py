@@ -38,5 +38,5 @@ class FBinary(FElement):
         return (clamp_f32(y, self.low, self.high),)
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
-        arguments = (*args, limit_text(self.low), limit_text(self.high), results[0], self.count)
+        arguments: tuple[str | int, ...] = (*args, limit_text(self.low), limit_text(self.high), results[0], self.count)
         return plain_call("mcg_nn_float.h", f"mcg_{self.kind}_f32", arguments)

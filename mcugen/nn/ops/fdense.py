@@ -18,7 +18,7 @@ from mcugen.nn.ops.plain_call import misfit, plain_call, plain_table
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FDense(MachineOp):
-    """float32 (K,) -> (N,): bias, plus products in the order of K, clamped. ``weight`` float32 (N, K), ``bias`` (N,)."""
+    """float32 (K,) -> (N,): bias (N,), plus products with ``weight`` (N, K) in the order of K, clamped."""
 
     kernel: ClassVar[tuple[str, str]] = ("mcg_dense_f32", "src/mcg_nn_float.c")
 

@@ -48,7 +48,8 @@ class FPool(PoolWindow, MachineOp):
     def eval(self, *args: Array) -> tuple[Array, ...]:
         x = self.image(args[0].astype(np.float32))
         inside = self.taps(np.ones((1, 1, *self.in_shape[1:]), np.float32), 0.0)
-        best = np.full((len(x), *self.out_shape), -np.inf if self.kind == "max" else 0.0, np.float32)
+        start = np.float32(-np.inf if self.kind == "max" else 0.0)
+        best: Array = np.full((len(x), *self.out_shape), start)
         for view, mask in zip(self.taps(x, 0.0), inside, strict=True):
             value = np.where((view > best) | np.isnan(view), view, best) if self.kind == "max" else best + view
             best = np.where(mask > 0, value, best)

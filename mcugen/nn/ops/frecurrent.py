@@ -70,9 +70,7 @@ class _Recurrent(MachineOp):
             items.append(plain_table(f"{prefix}_start", self.start, self.start.size, "state before the first step"))
         return tuple(items)
 
-    def call(
-        self, prefix: str, kernel: str, args: tuple[str, ...], results: tuple[str, ...], names: Names
-    ) -> OpText:
+    def call(self, prefix: str, kernel: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
         """The call of mcg_``kernel``_f32."""
         values = {"steps": self.steps, "inputs": int(self.w.shape[1]), "hidden": self.hidden}
         values["reset_after"] = int(getattr(self, "linear_before_reset", False))
@@ -82,7 +80,9 @@ class _Recurrent(MachineOp):
         tables = (*(names.table[f"{prefix}_{k}"] for k in ("w", "r", "bias")), start)
         shape = ("mcg_wide_recurrent_t", f"{prefix}_shape", _FIELDS, values)
         scratch = f"(float *)(void *)({names.scratch})"
-        return described_call("mcg_nn_float.h", f"mcg_{kernel}_f32", shape, (*tables, scratch, args[0], *pointers))
+        size = (f"MCG_RECURRENT_F32_SCRATCH({self.hidden}u)", self.scratch_bytes)
+        arguments = (*tables, scratch, args[0], *pointers)
+        return described_call("mcg_nn_float.h", f"mcg_{kernel}_f32", shape, arguments, size)
 
     def input_steps(self, x: Array) -> Array:
         """(N, T, I) float32."""

@@ -9,6 +9,7 @@ import numpy as np
 from mcugen.core.op import Cost
 from mcugen.core.types import Array
 from mcugen.nn.ops.kernel_call import Fields
+from mcugen.nn.ops.window import physical
 
 Shape3 = tuple[int, int, int]
 
@@ -75,6 +76,11 @@ class PoolWindow:
             low, high = (-pads[i], in_shape[1 + i] + pads[2 + i]) if include_pad else (0, in_shape[1 + i])
             per_axis.append(((taps >= low) & (taps < high)).sum(axis=1))
         return np.asarray(per_axis[0][:, None] * per_axis[1][None, :], np.int64)
+
+    @property
+    def image_shape(self) -> tuple[int, ...]:
+        """The shape of the input in memory."""
+        return physical(self.in_shape, self.planar)
 
     def image(self, x: Array) -> Array:
         """(N, *physical) to (N, C, H, W)."""

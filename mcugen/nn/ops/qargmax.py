@@ -47,7 +47,8 @@ class QArgMax(MachineOp):
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
         function = f"mcg_argmax_rows_{SUFFIX[self.dtype]}"
-        return plain_call("mcg_nn_softmax.h", function, (args[0], results[0], self.rows, self.k, self.inner))
+        header = "mcg_nn_float.h" if self.dtype is DType.F32 else "mcg_nn_softmax.h"
+        return plain_call(header, function, (args[0], results[0], self.rows, self.k, self.inner))
 
     def cost(self) -> Cost:
         n = self.rows * self.k * self.inner

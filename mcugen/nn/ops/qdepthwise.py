@@ -21,7 +21,7 @@ from mcugen.nn.ops.kernel_call import (
     weight_problem,
 )
 from mcugen.nn.ops.window import padded_windows, physical, window_problem
-from mcugen.nn.packing import Stream, accumulator_range, depthwise_stream
+from mcugen.nn.packing import Stream, accumulator_range, depthwise_stream, packed_requant
 from mcugen.nn.requant import Requant, requantize
 
 #: Expanded rows of a channel are kept below this, by computing a few output rows at a time.
@@ -104,8 +104,11 @@ class QDepthwise(MachineOp):
 
     @property
     def _three_by_three(self) -> bool:
-        """Whether the shape is that of the 3 x 3 kernel."""
-        return self.weight.shape[1:] == (3, 3) and self.dilation == (1, 1) and self.stride[1] <= 2
+        """Whether the 3 x 3 kernel takes the layer; the general one reads rows further, so the pitch depends on it."""
+        if self.weight.shape[1:] != (3, 3) or self.dilation != (1, 1) or self.stride[1] > 2:
+            return False
+        reach = accumulator_range(self.weight, self.bias, self.in_zp)
+        return packed_requant(self.requant, reach) is not None
 
     @property
     def _pitch(self) -> int:
@@ -127,8 +130,9 @@ class QDepthwise(MachineOp):
     @property
     def _strip(self) -> int:
         """Output rows that are computed from one expansion: all, or as many as keep the scratch small."""
-        fits = [n for n in range(1, self.out_shape[1] + 1) if self._rows(n) * self._pitch * 2 <= _STRIP_SCRATCH]
-        return fits[-1] if fits else 1
+        most = _STRIP_SCRATCH // (2 * self._pitch)
+        strip = (most - self._rows(1)) // self.stride[0] + 1
+        return min(max(strip, 1), self.out_shape[1])
 
     @property
     def scratch_bytes(self) -> int:

@@ -14,7 +14,7 @@ from mcugen.core.types import Array, DType, TensorType
 from mcugen.errors import InternalError
 from mcugen.trees.columns import Columns
 from mcugen.trees.keys import key_code, key_ctype, keys_of
-from mcugen.trees.support import TreeOp, code_item, define, short_type, table_item
+from mcugen.trees.support import TreeOp, code_item, define, never_empty, short_type, table_item
 
 _CODE_BYTES = 180
 
@@ -96,7 +96,8 @@ class RankInputs(TreeOp):
             about = "input, number of categories"
             found.append(table_item(f"{prefix}_groups", f"mcg_category{width}_t", rows, rows.shape[0], about))
             about = "categories that have a code"
-            found.append(table_item(f"{prefix}_categories", "int32_t", c.categories.astype(np.int32), reads, about))
+            codes = never_empty(c.categories.astype(np.int32))
+            found.append(table_item(f"{prefix}_categories", "int32_t", codes, reads, about))
         return tuple(found)
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
