@@ -16,7 +16,16 @@ void mcg_add_s8(const mcg_add_t *d, const int32_t *table, const int8_t *a, const
     const mcg_requant_t q = d->requant;
     const int32_t *const middle = table + 128;
     const int32_t unit = d->unit;
-    for (uint32_t i = 0, n = d->n; i < n; ++i) {
+    const uint32_t n = d->n;
+    if (q.shift > 32 && q.shift <= 55 && q.low == -128 && q.high == 127) {
+        /* The usual case. The zero point goes through the shift; |a * unit + table| < 2^30 leaves room for it. */
+        const int32_t shift = q.shift - 32, c = q.c + q.zp * (1 << shift);
+        for (uint32_t i = 0; i < n; ++i) {
+            y[i] = (int8_t)mcg_ssat8(mcg_smmla(a[i] * unit + middle[b[i]], q.m, c) >> shift);
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < n; ++i) {
         y[i] = (int8_t)mcg_requant(a[i] * unit + middle[b[i]], q);
     }
 }

@@ -28,7 +28,7 @@ static void clear(uint32_t *v, uint32_t words)
     }
 }
 
-static int32_t tanh_fixed(const int16_t *table, int32_t v)
+static MCG_NOINLINE int32_t tanh_fixed(const int16_t *table, int32_t v)
 {
     const int32_t a = v < 0 ? -v : v;
     int32_t y = ONE - 1;
@@ -40,7 +40,10 @@ static int32_t tanh_fixed(const int16_t *table, int32_t v)
 }
 
 /* sigmoid(v) = (1 + tanh(v / 2)) / 2 */
-static int32_t sigmoid_fixed(const int16_t *table, int32_t v) { return (ONE + tanh_fixed(table, v / 2) + 1) >> 1; }
+static MCG_NOINLINE int32_t sigmoid_fixed(const int16_t *table, int32_t v)
+{
+    return (ONE + tanh_fixed(table, v / 2) + 1) >> 1;
+}
 
 /* What a gate gets from the input and from the state, in units of 2^-16. */
 typedef struct {
@@ -63,7 +66,7 @@ MCG_INLINE const uint32_t *dots(const uint32_t gates, const uint32_t *w, const u
     return w;
 }
 
-MCG_INLINE int32_t scaled(int32_t acc, const uint32_t *w)
+static MCG_NOINLINE int32_t scaled(int32_t acc, const uint32_t *w)
 {
     const mcg_requant_t q = {(int32_t)w[0], (int32_t)w[1], (int32_t)w[2], 0, -LIMIT, LIMIT};
     return mcg_requant(acc, q);
@@ -90,7 +93,7 @@ static void load_input(const mcg_recurrent_t *d, const int8_t *x, uint32_t *v)
     }
 }
 
-static void store(const uint32_t *h, uint32_t n, mcg_requant_t q, int8_t *y)
+static MCG_NOINLINE void store(const uint32_t *h, uint32_t n, mcg_requant_t q, int8_t *y)
 {
     for (uint32_t j = 0; j < n; ++j) {
         y[j] = (int8_t)mcg_requant(get(h, j), q);

@@ -12,7 +12,7 @@ from plain_rig import LOC, Case, check_board, check_c, ints
 
 from mcugen.core.types import DType, QParams, TensorType
 from mcugen.errors import InternalError, UnsupportedError
-from mcugen.nn.ops.move import Move, padded_copy, strided_copy, strided_slice
+from mcugen.nn.ops.move import Move, fill_bits, padded_copy, strided_copy, strided_slice
 from mcugen.nn.ops.qconcat import QConcat
 
 X, Y = ("x",), ("y",)
@@ -58,11 +58,14 @@ def pads() -> list[Move]:
         ((2, 0, 0), (0, 0, 0), 7, DType.I8),
         ((0, 0, 1), (0, 0, 0), -300, DType.I16),
         ((1, 1, 1), (1, 1, 1), 0, DType.F32),
+        ((1, 0, 1), (1, 0, 1), -2.5, DType.F32),
+        ((0, 0, 1), (0, 0, 1), -(1 << 31), DType.I32),
         ((0, 0, 0), (0, 0, 0), 5, DType.I8),
     ]:
         x = np.arange(1, 25).astype(dtype.np).reshape(2, 3, 4)
         padded = np.pad(x, list(zip(before, after, strict=True)), constant_values=fill)
-        op = padded_copy(X, Y, LOC, x.shape, padded.shape, before, fill, dtype)
+        bits = fill_bits(fill) if dtype is DType.F32 else int(fill)
+        op = padded_copy(X, Y, LOC, x.shape, padded.shape, before, bits, dtype)
         np.testing.assert_array_equal(op.eval(x[None])[0][0], padded.reshape(-1))
         moves.append(op)
     return moves
@@ -103,6 +106,7 @@ def test_broken_fields_are_our_bug() -> None:
         replace(op, dims=(3, 1)),
         replace(op, in_strides=(1,)),
         replace(op, out_count=7),
+        replace(op, fill=128),
     ):
         with pytest.raises(InternalError, match="Move"):
             broken.check({**types, "y": TensorType((broken.out_count,), DType.I8)})

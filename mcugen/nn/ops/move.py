@@ -31,8 +31,8 @@ _FIELDS: Fields = (
 class Move(MachineOp):
     """x (in_count elements) -> y (out_count): for each index of ``dims`` (outermost first, at most 5) one element.
 
-    Strides and offsets in elements, strides of either sign. ``fill``: what y holds where nothing is copied (for float32
-    0 only); None: every element is written. ``dtype`` is that of x and y.
+    Strides and offsets in elements, strides of either sign. ``fill``: what y holds where nothing is copied, for float32
+    its bits (``fill_bits``); None: every element is written. ``dtype`` is that of x and y.
     """
 
     kernel: ClassVar[tuple[str, str]] = ("mcg_move_8", "src/mcg_nn_move.c")
@@ -65,7 +65,7 @@ class Move(MachineOp):
         written = len(np.unique(to))
         if written != to.size or (self.fill is None and written != self.out_count):
             return f"{written} elements written of {self.out_count}, {to.size} copied"
-        if self.fill is not None and not (self.fill == 0 or self.dtype in (DType.I8, DType.I16)):
+        if self.fill is not None and not _as_int(self.dtype).min <= self.fill <= _as_int(self.dtype).max:
             return f"fill {self.fill} of {self.dtype.label}"
         return ""
 
@@ -80,7 +80,7 @@ class Move(MachineOp):
     def eval(self, *args: Array) -> tuple[Array, ...]:
         """(N, ...) -> (N, out_count)."""
         x = args[0].reshape(len(args[0]), -1)
-        y = np.full((len(x), self.out_count), self.fill or 0, x.dtype)
+        y = np.full((len(x), self.out_count), self.fill or 0, _as_int(self.dtype).np).view(x.dtype)
         at, to = self._indices()
         y[:, to] = x[:, at]
         return (y,)
@@ -100,6 +100,16 @@ class Move(MachineOp):
     def cost(self) -> Cost:
         n = int(np.prod(self.dims))
         return Cost(0.0, 0, float(n), n)
+
+
+def _as_int(dtype: DType) -> DType:
+    """The type in whose numbers ``fill`` is given."""
+    return DType.I32 if dtype is DType.F32 else dtype
+
+
+def fill_bits(value: float) -> int:
+    """``fill`` for a float32 value."""
+    return int(np.float32(value).view(np.int32))
 
 
 def _row_major(shape: tuple[int, ...]) -> list[int]:
