@@ -24,6 +24,7 @@ from mcugen.core.types import Array
 from mcugen.errors import McugenError
 from mcugen.exported import open_folder
 from mcugen.recipes.references import NetReference
+from mcugen.report.profile import profile_json
 
 RESULTS = Path(__file__).parent / "results"
 #: CMSIS-NN 7.0 (-Ofast) instructions and TFLM's arena bytes on the same nets, counted on an emulated Cortex-M7.
@@ -93,7 +94,7 @@ def figures(name: str, out: Path, data: dict[str, Array]) -> Row:
     real = data["y"].reshape(len(x), -1)
     qdq = data["y_qdq"] if "y_qdq" in data and data["y_qdq"].size else None
     np.save(out.parent / "few.npy", x[:2])
-    profile = exported.profile(out, out.parent / "few.npy").as_json()
+    profile = profile_json(exported.profile(out, out.parent / "few.npy"))
     return Row(
         name,
         macs=sum(op["macs"] for op in profile["ops"]),
@@ -122,13 +123,14 @@ def write(rows: list[Row]) -> None:
     lines = [
         "# Nets",
         "",
-        "Made by `python benchmarks/nets.py MODELS`: int8, arm-none-eabi-gcc -O2, emulated STM32H743. Every bit equals the",
-        "integer reference on the host and on the emulated board. Instructions are counted; cycles are estimated, not",
-        "measured. RAM is the arena and a few bytes of the runtime, without the caller's x and y. Flips: rows whose argmax",
-        "differs from the float net's, ours and that of onnxruntime's own int8 file. Figures of CMSIS-NN 7.0 and TFLM were",
-        "counted elsewhere in the same way and are only read here.",
+        "Made by `python benchmarks/nets.py MODELS`: int8, arm-none-eabi-gcc -O2, emulated STM32H743. Every bit equals",
+        "the integer reference on the host and on the emulated board. Instructions are counted; cycles are estimated, not",
+        "measured. RAM is the arena and a few bytes of the runtime, without the caller's x and y. Flips: rows whose",
+        "argmax differs from the float net's, ours and that of onnxruntime's own int8 file. Figures of CMSIS-NN 7.0 and",
+        "TFLM were counted elsewhere in the same way and are only read here.",
         "",
-        "| net | MACs | instructions | per MAC | CMSIS-NN | cycles, estimated | flash | RAM | TFLM arena | stack | flips | int8 flips | mean error |",
+        "| net | MACs | instructions | per MAC | CMSIS-NN | cycles, estimated | flash | RAM | TFLM arena | stack "
+        "| flips | int8 flips | mean error |",
         "|---|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for r in rows:

@@ -27,6 +27,7 @@ from mcugen.emulate.image import BoardModel, Image, build_image
 from mcugen.emulate.isa import Decoder
 from mcugen.emulate.machine import EmulatedBoard
 from mcugen.emulate.toolchain import CrossCompiler, find_cross_compiler
+from mcugen.errors import McugenError
 from mcugen.exported import ExportedFolder, open_folder
 from mcugen.target.board import Board, load_board
 
@@ -129,6 +130,8 @@ def _model(folder: Path, limit: int, tools: set[str], compiler: CrossCompiler, b
             found.append(_measure(folder.name, tool.name, tool.opt, model, (1.0, 0.0), inputs, compiler, board))
         except RefusedError as e:
             found.append(Row(folder.name, tool.name, tool.opt, f"refuses: {e}"))
+        except McugenError as e:
+            found.append(Row(folder.name, tool.name, tool.opt, f"fails: {e.what}"))
         _tell(found[-1])
     return found
 
