@@ -121,6 +121,10 @@ def foreign_model(generator: str, model_file: Path, outputs: int) -> BoardModel:
 def _m2cgen(booster: lightgbm.Booster, outputs: int) -> str:
     """m2cgen takes scikit-learn's wrappers only, and applies the transform; a stand-in asks for raw scores."""
     import m2cgen  # noqa: PLC0415
+    from m2cgen.assemblers.boosting import LightGBMModelAssembler  # noqa: PLC0415
+
+    # Without a transform it hands on a plain list for several outputs, which its own generator cannot take.
+    LightGBMModelAssembler._multi_class_convert_output = lambda self, scores: m2cgen.ast.VectorVal(scores)
 
     class Raw:
         def dump_model(self) -> dict[str, Any]:

@@ -95,7 +95,8 @@ def export(
     artifact = Artifact({**files, **_golden_files(ready)}, manifest)
     written = write(artifact, target, force=options.force, check=options.check)
     traced = ready.trace is not None
-    report = Report(ready.title, ready.machine, plan, len(ready.x), ready.facts, traced, compiler is not None)
+    shown = (ready.title, ready.machine, plan, len(ready.x), ready.facts, traced, compiler is not None, ready.details)
+    report = Report(*shown)
     return ExportResult(target, model, ready.machine, plan, ready.coverage, ready.proof, report, written)
 
 

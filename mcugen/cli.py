@@ -84,6 +84,14 @@ class Output(StrEnum):
     PROBA = "proba"
 
 
+class CalibMethod(StrEnum):
+    """How the range of a value is chosen from the data."""
+
+    MINMAX = "minmax"
+    PERCENTILE = "percentile"
+    MSE = "mse"
+
+
 class Optimize(StrEnum):
     """What to spend."""
 
@@ -91,7 +99,7 @@ class Optimize(StrEnum):
     RAM = "ram"
 
 
-Source = Annotated[Path, typer.Argument(help="A LightGBM model.txt.", show_default=False)]
+Source = Annotated[Path, typer.Argument(help="A LightGBM model.txt or an .onnx file.", show_default=False)]
 Folder = Annotated[Path, typer.Argument(help="A folder that mcugen exported.", show_default=False)]
 Target = Annotated[str, typer.Option(help="Where to run: host, or a board that an emulator runs.")]
 TargetCompiler = Annotated[
@@ -110,10 +118,13 @@ def export(
     board: Annotated[str, typer.Option(help="A board of `mcugen boards`, or none.")] = "stm32h743",
     spec: Annotated[Path | None, typer.Option(help="TOML with scale, offset and missing code per input.")] = None,
     input_dtype: Annotated[InputType, typer.Option(help="C type of the inputs.")] = InputType.AUTO,
+    float32: Annotated[bool, typer.Option("--float32", help="Nets: float32 instead of int8; needs no data.")] = False,
     output: Annotated[Output, typer.Option(help="Scores, class index, or the prediction as float.")] = Output.RAW,
     calib: Annotated[
         Path | None, typer.Option(help="Data (npz, npy, csv): reports the error, finds sensor scales.")
     ] = None,
+    calib_method: Annotated[CalibMethod, typer.Option(help="How ranges of a net are chosen.")] = CalibMethod.MINMAX,
+    shape: Annotated[list[str] | None, typer.Option(metavar="NAME=1,3,96,96", help="Shape of a dynamic input.")] = None,
     optimize: Annotated[Optimize, typer.Option(help="ram: nothing moves to RAM unasked.")] = Optimize.BALANCED,
     leaf: Annotated[LeafType, typer.Option(help="Type of stored leaves.")] = LeafType.INT16,
     max_error: Annotated[float | None, typer.Option(help="Refuse a proven bound above this.")] = None,
@@ -135,8 +146,11 @@ def export(
         board=None if board == "none" else board,
         spec=spec,
         input_dtype=input_dtype.value,
+        float32=float32,
         output=output.value,
         calib=calib,
+        calib_method=calib_method.value,
+        shapes=_shapes(shape or []),
         optimize=optimize.value,
         leaf=leaf.value,
         max_error=max_error,
@@ -152,6 +166,8 @@ def export(
     with _progress(api.EXPORT_STEPS) as progress:
         result = api.export(source, out, options, progress)
     for line in summary_lines(result.report):
+        _out.say(line)
+    for line in result.report.details if explain else ():
         _out.say(line)
     _print_memory(result, explain)
     new, same = len(result.written.written), len(result.written.unchanged)
@@ -262,6 +278,17 @@ def options(
     ] = False,
 ) -> None:
     """Trained models to verified C for microcontrollers, bit for bit as in Python."""
+
+
+def _shapes(words: list[str]) -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {}
+    for word in words:
+        name, _, numbers = word.partition("=")
+        sizes = numbers.split(",")
+        if not name or not all(n.isascii() and n.isdigit() and 0 < int(n) < 2**24 for n in sizes):
+            raise InputError("--shape", f"'{word}' is not NAME=SIZES", "for example --shape input=1,3,96,96")
+        shapes[name] = tuple(int(n) for n in sizes)
+    return shapes
 
 
 def _placements(words: list[str]) -> dict[str, str]:

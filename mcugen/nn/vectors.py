@@ -20,7 +20,8 @@ def net_vectors(kind: TensorType, own: Array | None, seed: int = 0) -> Array:
     rows: list[Array] = []
     if dtype.is_float:
         rows += [rng.normal(0.0, 1.0, (_RANDOM, *shape)), np.zeros((1, *shape)), np.ones((1, *shape))]
-        rows += [-np.ones((1, *shape))]
+        # Large ones as well, for clamps and for the ends of sigmoid and tanh.
+        rows += [-np.ones((1, *shape)), rng.normal(0.0, 30.0, (2, *shape))]
     else:
         low, high = dtype.min, dtype.max
         zero = kind.q.zero_point if kind.q is not None else 0

@@ -16,6 +16,8 @@ from mcugen.emit.model import Vectors
 from mcugen.emit.parts import machine_ops
 from mcugen.errors import InputError, UnsupportedError
 from mcugen.frontends.tensors import as_net_input, load_samples
+from mcugen.nn.float_gap import FloatGap, float_gap
+from mcugen.nn.floats import lower_floats
 from mcugen.nn.passes import FLOAT_STEPS
 from mcugen.nn.quantize.losses import LayerLoss, OutputLoss, losses
 from mcugen.nn.quantize.quantize import Quantized, quantize
@@ -28,6 +30,9 @@ from mcugen.target.arena import ArenaPlan, plan_arena
 
 #: Bytes of inputs and outputs in the golden file.
 _GOLDEN_BYTES = 256 * 1024
+
+#: What is known of the distance to the float net.
+_Loss = tuple[tuple[LayerLoss, ...], OutputLoss] | FloatGap | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +53,18 @@ def is_net(model: Model) -> bool:
 
 
 def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], None]) -> Prepared:
-    """A net, quantized, planned, and its reference computed."""
+    """A net, quantized or in float32, planned, and its reference computed."""
     _refuse(model, options)
     dump = dumper(options.dump_ir)
     source = run_passes(model, FLOAT_STEPS, None, dump)
-    progress("quantizing")
+    progress("lowering" if options.float32 else "quantizing")
     x_kind = source.types[source.inputs[0]]
     own = None if options.calib is None else load_samples(options.calib, x_kind.shape)
-    quantized = _quantized(source, own, options)
-    machine = quantized.machine
-    check_model(machine, "quantize")
-    dump("quantize", machine)
+    quantized = None if options.float32 else _quantized(source, own, options)
+    machine = lower_floats(source) if quantized is None else quantized.machine
+    step = "lower" if quantized is None else "quantize"
+    check_model(machine, step)
+    dump(step, machine)
     ops = machine_ops(machine)
     arena = plan_arena(machine, ops)
     progress("computing references")
@@ -67,7 +73,7 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
     x = net_vectors(kind, rows)
     y = evaluate(machine, {machine.inputs[0]: x})[machine.outputs[0]]
     golden = _golden(x, y)
-    loss = None if own is None or own.dtype.kind != "f" else losses(source, quantized, own.astype(np.float32))
+    loss = float_gap(source, x, y) if quantized is None else _loss(source, quantized, own)
     used = 0 if rows is None else min(len(rows), 24)
     return Prepared(
         machine=machine,
@@ -84,6 +90,7 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
         spend_ram=False,  # weights stay in flash: the fast RAM is the arena's
         title=describe_net(source),
         facts=_facts(machine, ops, arena, loss, NetCoverage(used, len(x) - used)),
+        details=tuple(layer_lines(loss[0])) if isinstance(loss, tuple) else (),
     )
 
 
@@ -91,8 +98,12 @@ def _refuse(model: Model, options: ExportOptions) -> None:
     """Options that mean nothing for a net, and nets with several inputs or outputs."""
     if options.spec is not None:
         raise UnsupportedError("--spec", "is for tree models; a net's input scale comes from --calib", "remove it")
-    if options.input_dtype not in ("auto", "int8"):
-        raise UnsupportedError("--input-dtype", f"{options.input_dtype} for a net", "use int8, or leave it out")
+    dtype, other = ("float32", "int8") if options.float32 else ("int8", "float32")
+    if options.input_dtype not in ("auto", dtype):
+        hint = f"use {dtype}, or leave it out"
+        if options.input_dtype == other:
+            hint = "leave out --float32" if options.float32 else "use --float32 for a net in float32"
+        raise UnsupportedError("--input-dtype", f"{options.input_dtype} for a net in {dtype}", hint)
     if len(model.inputs) != 1 or len(model.outputs) != 1:
         what = f"{len(model.inputs)} inputs and {len(model.outputs)} outputs"
         raise UnsupportedError(model.source.name, what, "export a net with one input and one output")
@@ -113,6 +124,10 @@ def _quantized(source: Model, own: Array | None, options: ExportOptions) -> Quan
     return quantize(source, value_ranges(source, data, options.calib_method))
 
 
+def _loss(source: Model, quantized: Quantized, own: Array | None) -> _Loss:
+    return None if own is None or own.dtype.kind != "f" else losses(source, quantized, own.astype(np.float32))
+
+
 def _golden(x: Array, y: Array) -> Vectors:
     """As many vectors as fit, from the front (the user's own) and from the back (extremes)."""
     size = x[:1].nbytes + y[:1].nbytes
@@ -125,7 +140,7 @@ def _facts(
     machine: Model,
     ops: tuple[MachineOp, ...],
     arena: ArenaPlan,
-    loss: tuple[tuple[LayerLoss, ...], OutputLoss] | None,
+    loss: _Loss,
     coverage: NetCoverage,
 ) -> tuple[tuple[str, str], ...]:
     macs = sum(op.cost().macs for op in ops)
@@ -134,7 +149,9 @@ def _facts(
         ("arena", f"{arena.size:,} bytes; no plan can need less than {arena.lower_bound:,}"),
         ("vectors", coverage.text()),
     ]
-    if loss is not None:
+    if isinstance(loss, FloatGap):
+        facts.append(("float", loss.text()))
+    elif loss is not None:
         layers, output = loss
         facts.append(("data", output.text()))
         if layers:
@@ -154,9 +171,13 @@ def layer_lines(layers: tuple[LayerLoss, ...]) -> list[str]:
     return lines
 
 
-def _verification(loss: tuple[tuple[LayerLoss, ...], OutputLoss] | None, x: Array) -> dict[str, Any]:
+def _verification(loss: _Loss, x: Array) -> dict[str, Any]:
     entry: dict[str, Any] = {"vectors": len(x)}
-    if loss is not None:
+    if isinstance(loss, FloatGap):
+        entry["float_model"] = {"rows": loss.vectors, "worst_error": loss.largest, "worst_relative": loss.relative}
+        if loss.flips is not None:
+            entry["float_model"]["flips"] = loss.flips
+    elif loss is not None:
         layers, out = loss
         entry["float_model"] = {
             "rows": out.rows,
@@ -172,7 +193,7 @@ def _verification(loss: tuple[tuple[LayerLoss, ...], OutputLoss] | None, x: Arra
 
 def _recorded(options: ExportOptions) -> dict[str, Any]:
     return {
-        "input_dtype": "int8",
+        "input_dtype": "float32" if options.float32 else "int8",
         "calib_method": options.calib_method,
         "optimize": options.optimize,
         "place": dict(sorted(options.place.items())),

@@ -33,6 +33,7 @@ class ExportOptions:
     board: str | None = "stm32h743"
     spec: Path | None = None
     input_dtype: str = "auto"
+    float32: bool = False
     output: str = "raw"
     calib: Path | None = None
     optimize: str = "balanced"
@@ -68,7 +69,8 @@ class Prepared:
     ``x``, ``y``, ``trace``: inputs, outputs and leaves that the C must repeat. ``golden``: the few that travel with
     the export. ``stored``: the references as a file. ``proof`` and ``coverage``: the family's own account of them.
     ``verification`` and ``recorded``: entries of the manifest. ``spend_ram``: tables
-    may move to RAM unasked. For people: ``title`` and ``facts`` as (label, text).
+    may move to RAM unasked. For people: ``title``, ``facts`` as (label, text), and ``details``
+    that --explain prints.
     """
 
     machine: Model
@@ -85,6 +87,7 @@ class Prepared:
     spend_ram: bool
     title: str
     facts: tuple[tuple[str, str], ...]
+    details: tuple[str, ...] = ()
 
 
 def dumper(folder: Path | None) -> Callable[[str, Model], None]:

@@ -14,6 +14,7 @@ from mcugen.core.types import Array, Model
 from mcugen.errors import InputError
 from mcugen.frontends.data import as_input, load_table
 from mcugen.frontends.tensors import as_net_input, load_samples
+from mcugen.nn.float_gap import float_gap
 from mcugen.nn.quantize.losses import dequantized
 from mcugen.nn.stored import REGISTRY as NET_CLASSES
 from mcugen.nn.stored import NetReferences
@@ -74,6 +75,8 @@ class NetReference:
     def answer(self, x: Array) -> tuple[Array, str]:
         machine, source = self.refs.machine, self.refs.source
         y = evaluate(machine, {machine.inputs[0]: x})[machine.outputs[0]]
+        if x.dtype.kind == "f":
+            return y, float_gap(source, x, y).text()
         real_x = dequantized(x, machine.types[machine.inputs[0]]).astype(np.float32)
         real = evaluate(source, {source.inputs[0]: real_x})[source.outputs[0]]
         gap = np.abs(dequantized(y, machine.types[machine.outputs[0]]).reshape(real.shape) - real)

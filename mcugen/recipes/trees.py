@@ -10,7 +10,7 @@ import numpy as np
 from mcugen.core.passes import run_passes
 from mcugen.core.types import DType, Model
 from mcugen.emit.model import Vectors
-from mcugen.errors import InputError
+from mcugen.errors import InputError, UnsupportedError
 from mcugen.frontends.calibrate import Calibration, bind_signals
 from mcugen.frontends.spec import load_spec
 from mcugen.recipes.prepared import ExportOptions, Prepared, dumper
@@ -28,6 +28,8 @@ _VECTOR_BUDGET = 2_000_000
 
 def prepare_trees(model: Model, options: ExportOptions, progress: Callable[[str], None]) -> Prepared:
     """A tree model, lowered and proven against itself."""
+    if options.float32:
+        raise UnsupportedError("--float32", "is for nets; trees take float32 inputs anyway", "remove it")
     spec_file = load_spec(options.spec) if options.spec else None
     calibration = bind_signals(model, ensemble_of(model).forest, spec_file, options.input_dtype, options.calib)
     progress("lowering")

@@ -22,6 +22,7 @@ class Report:
     facts: tuple[tuple[str, str], ...]
     traced: bool
     verified: bool
+    details: tuple[str, ...] = ()
 
 
 def summary_lines(report: Report) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -318,3 +319,10 @@ def test_random_nets(model: onnx.ModelProto, tmp_path_factory: pytest.TempPathFa
 @given(model=random_nets())
 def test_many_random_nets(model: onnx.ModelProto, tmp_path_factory: pytest.TempPathFactory) -> None:
     check_random(model, tmp_path_factory.mktemp("net"))
+
+
+def test_the_manifest_fits_its_schema(tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    out, _ = exported_net(conv_net(), tmp_path)
+    schema = json.loads((Path(__file__).parents[2] / "docs" / "manifest.schema.json").read_text())
+    jsonschema.validate(json.loads((out / "manifest.json").read_text()), schema)

@@ -1,6 +1,14 @@
 """Machine ops of small nets: one class a file, each with its check, reference, tables, C call and cost."""
 
 from mcugen.core.op import MachineOp
+from mcugen.nn.ops.factivation import FActivation
+from mcugen.nn.ops.fbinary import FBinary
+from mcugen.nn.ops.fconv import FConv
+from mcugen.nn.ops.fdense import FDense
+from mcugen.nn.ops.fpool import FPool
+from mcugen.nn.ops.frecurrent import FGru, FLstm
+from mcugen.nn.ops.fscale import FScale
+from mcugen.nn.ops.fsoftmax import FSoftmax
 from mcugen.nn.ops.move import Move
 from mcugen.nn.ops.qadd import QAdd
 from mcugen.nn.ops.qargmax import QArgMax
@@ -31,4 +39,13 @@ MACHINE_OPS: tuple[type[MachineOp], ...] = (
     QConcat,
     QLstm,
     QGru,
+    FConv,
+    FDense,
+    FBinary,
+    FScale,
+    FActivation,
+    FPool,
+    FSoftmax,
+    FLstm,
+    FGru,
 )

@@ -33,7 +33,7 @@ class FBinary(FElement):
 
     @quiet
     def eval(self, *args: Array) -> tuple[Array, ...]:
-        a, b = args
+        a, b = args[0], args[1].reshape(args[0].shape)  # of one size, perhaps read with other axes
         y = a + b if self.kind == "add" else a - b if self.kind == "sub" else a * b
         return (clamp_f32(y, self.low, self.high),)
 

@@ -1,0 +1,47 @@
+"""How far a float32 net in C is from the float net of the file, whose sums have double precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcugen.core.passes import evaluate
+from mcugen.core.types import Array, Model
+
+#: The least magnitude that a difference is held against: the smallest normal float32.
+_SMALLEST = 2.0**-126
+
+
+@dataclass(frozen=True, slots=True)
+class FloatGap:
+    """On ``vectors`` inputs: the largest difference, as it is and relative to the largest output of its vector.
+
+    For outputs that are indices: ``flips``, how many differ; else None. Vectors that overflow, in
+    either net, are not counted.
+    """
+
+    vectors: int
+    largest: float
+    relative: float
+    flips: int | None
+
+    def text(self) -> str:
+        """One line."""
+        if self.flips is not None:
+            return f"on {self.vectors} vectors: {self.flips} indices differ from the float net"
+        return f"on {self.vectors} vectors: worst relative difference to the float net {self.relative:.2g}"
+
+
+def float_gap(source: Model, x: Array, y: Array) -> FloatGap:
+    """The float net on ``x`` (N, *shape) against ``y``, what the C gives."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        real = evaluate(source, {source.inputs[0]: x})[source.outputs[0]]
+    real, found = (v.reshape(len(x), -1).astype(np.float64) for v in (real, y))
+    if y.dtype.kind == "i":
+        return FloatGap(len(x), 0.0, 0.0, int(np.count_nonzero(real != found)))
+    fine = (np.isfinite(real) & np.isfinite(found)).all(axis=1)
+    gap = np.abs(found[fine] - real[fine]).max(axis=1, initial=0.0)
+    size = np.abs(real[fine]).max(axis=1, initial=0.0)
+    relative = gap / np.maximum(size, _SMALLEST)
+    return FloatGap(int(fine.sum()), float(gap.max(initial=0.0)), float(relative.max(initial=0.0)), None)
