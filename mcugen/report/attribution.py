@@ -57,6 +57,38 @@ class Owners:
         return self._places[i][1] if i >= 0 and address < self._places[i][0] else None
 
 
+class CallOrder:
+    """Blocks by op for a model whose layers share kernels: the generated code calls one kernel a layer, in order.
+
+    What runs between two stretches of the model's own code is one layer; its own code is the call itself.
+    """
+
+    def __init__(self, elf: Elf, name: str, layers: int) -> None:
+        self._layers = layers
+        own = sorted((f.address, f.address + f.size) for f in elf.functions() if f.name.startswith(f"{name}_"))
+        self._starts, self._ends = [a for a, _ in own], [b for _, b in own]
+
+    def split(self, executions: Sequence[Execution]) -> list[list[Run]]:
+        """For each layer, and last for the call itself, what it executed in each inference."""
+        parts: list[list[Run]] = [[] for _ in range(self._layers + 1)]
+        for execution in executions:
+            runs: list[list[Block]] = [[] for _ in range(self._layers + 1)]
+            layer, inside = -1, True
+            for block in execution.blocks:
+                own = self._is_own(block[0])
+                if inside and not own:
+                    layer += 1
+                inside = own
+                runs[self._layers if own else min(max(layer, 0), self._layers - 1)].append(block)
+            for part, run in zip(parts, runs, strict=True):
+                part.append(tuple(run))
+        return parts
+
+    def _is_own(self, address: int) -> bool:
+        i = bisect_right(self._starts, address) - 1
+        return i >= 0 and address < self._ends[i]
+
+
 def worst_case(runs: Sequence[Run], decoder: Decoder, worst_steps: int) -> int | None:
     """Instructions that no input exceeds, if the op's inner loop makes at most ``worst_steps`` steps.
 

@@ -21,7 +21,7 @@ from mcugen.emulate.isa import Decoder
 from mcugen.emulate.machine import EmulatedBoard
 from mcugen.emulate.recorder import Execution
 from mcugen.errors import InternalError
-from mcugen.report.attribution import Owners, worst_case
+from mcugen.report.attribution import CallOrder, Owners, worst_case
 from mcugen.target.board import Board
 
 #: Rows that are recorded block by block; instructions are counted on all.
@@ -129,12 +129,17 @@ def _ops(
     model: BoardModel, ops: Sequence[MachineOp], elf: Elf, decoder: Decoder, executions: Sequence[Execution]
 ) -> tuple[OpProfile, ...]:
     """Instructions by op; the last row is NAME_run itself."""
-    functions = []
-    for prefix, op in zip(op_prefixes(model.name, tuple(ops)), ops, strict=True):
-        code = tuple(i.symbol for i in op.items(prefix) if i.role == "code")
-        functions.append(code or (op.kernel[0],))
-    owners = Owners(elf, (*functions, (f"{model.name}_run", f"{model.name}_compute")))
-    parts = owners.split(executions)
+    prefixes = op_prefixes(model.name, tuple(ops))
+    names = [next((i.symbol for i in op.items(p) if i.role == "code"), p) for p, op in zip(prefixes, ops, strict=True)]
+    if all(op.on_stack for op in ops):
+        functions = [
+            tuple(i.symbol for i in op.items(p) if i.role == "code") or (op.kernel[0],)
+            for p, op in zip(prefixes, ops, strict=True)
+        ]
+        names = [f[0] for f in functions]
+        parts = Owners(elf, (*functions, (f"{model.name}_run", f"{model.name}_compute"))).split(executions)
+    else:
+        parts = CallOrder(elf, model.name, len(ops)).split(executions)
     found = []
     for n, part in enumerate(parts):
         counts = [sum(len(decoder.block(*b)) for b in run) for run in part]
@@ -145,7 +150,7 @@ def _ops(
         cost = ops[n].cost()
         worst = worst_case(part, decoder, cost.worst_steps)
         kind = type(ops[n]).__name__
-        found.append(OpProfile(functions[n][0], kind, mean, cost.macs, cost.steps, cost.worst_steps, worst))
+        found.append(OpProfile(names[n], kind, mean, cost.macs, cost.steps, cost.worst_steps, worst))
     return tuple(found)
 
 
