@@ -21,11 +21,11 @@ def sources_of(files: Mapping[str, str | bytes]) -> list[str]:
     runtime = {path: _text(files[path]) for path in files if path.startswith("mcugen/") and path.endswith(".c")}
     owner = {name: path for path, text in runtime.items() for name in _DEFINED.findall(text)}
     own = [path for path in files if path.endswith(".c") and path not in runtime]
-    # What every firmware calls, though no generated file does.
-    called = {"mcg_sections_init"}
+    called: set[str] = set()
     for path in own:
         called |= set(_NAMED.findall(_text(files[path])))
-    needed: set[str] = set()
+    # Every firmware calls mcg_sections_init, though no generated file does.
+    needed = {path for path in runtime if path.endswith("/mcg_sections.c")}
     while called:
         found = {owner[name] for name in called if name in owner} - needed
         needed |= found

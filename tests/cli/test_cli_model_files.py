@@ -112,8 +112,9 @@ def test_no_file(model: Path, tmp_path: Path) -> None:
 def test_other_formats(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"m{suffix}"
     path.write_bytes(pickle.dumps(Bomb(tmp_path / "exploded")))
-    line = fails(3, "export", path, "-o", tmp_path / "out")
-    assert "model" in line
+    # An .onnx file is read, and is none; the others are not read at all.
+    line = fails(2 if suffix == ".onnx" else 3, "export", path, "-o", tmp_path / "out")
+    assert "model" in line.lower()
     assert sorted(p.name for p in tmp_path.iterdir()) == [path.name]
 
 

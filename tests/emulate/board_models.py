@@ -76,7 +76,7 @@ def boundaries_of(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """Inputs on both sides of every threshold, and the integer reference: far more than the golden file keeps."""
     refs = open_folder(folder).references()
     rank, tables = walked(refs.machine)
-    found = reference(refs.source, refs.machine, refs.spec, make_vectors(rank, tables).x)
+    found = reference(refs.refs.source, refs.machine, refs.refs.spec, make_vectors(rank, tables).x)
     return found.x, found.y
 
 
