@@ -18,7 +18,7 @@ from mcugen.nn.float_gap import float_gap
 from mcugen.nn.quantize.losses import dequantized
 from mcugen.nn.stored import REGISTRY as NET_CLASSES
 from mcugen.nn.stored import NetReferences
-from mcugen.trees.proof import reference
+from mcugen.trees.proof import mean_of, reference, score_bound
 from mcugen.trees.stored import REGISTRY as TREE_CLASSES
 from mcugen.trees.stored import References
 
@@ -54,8 +54,8 @@ class TreeReference:
 
     def answer(self, x: Array) -> tuple[Array, str]:
         ref = reference(self.refs.source, self.refs.machine, self.refs.spec, x)
-        bound = self.refs.machine.bounds["score"].error
-        return ref.y, f"float model on these inputs: worst distance {ref.worst:.4g}, proven bound {bound:.4g}"
+        worst, bound = ref.worst / mean_of(self.refs.source), score_bound(self.refs.machine).error
+        return ref.y, f"float model on these inputs: worst distance {worst:.4g}, proven bound {bound:.4g}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

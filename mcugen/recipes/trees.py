@@ -17,7 +17,7 @@ from mcugen.recipes.prepared import ExportOptions, Prepared, dumper
 from mcugen.report.summary import bound_text, distance_text
 from mcugen.trees.describe import describe
 from mcugen.trees.lower import TREE_PASSES, TreeOptions, ensemble_of
-from mcugen.trees.proof import Reference, distance, reference, walked
+from mcugen.trees.proof import Reference, distance, mean_of, reference, score_bound, walked
 from mcugen.trees.stored import reference_bytes
 from mcugen.trees.vectors import Coverage, make_vectors, select_golden
 
@@ -57,7 +57,7 @@ def prepare_trees(model: Model, options: ExportOptions, progress: Callable[[str]
 
 
 def _require_bound(machine: Model, limit: float | None) -> None:
-    bound = machine.bounds["score"].error
+    bound = score_bound(machine).error
     if limit is not None and not bound <= limit:
         hint = "use --leaf int32, float32 or float64"
         raise InputError("--max-error", f"the proven bound is {bound:.6g}, above {limit:g}", hint)
@@ -78,7 +78,8 @@ def _vectors(model: Model, machine: Model, calibration: Calibration) -> tuple[Re
 def _facts(
     model: Model, machine: Model, calibration: Calibration, ref: Reference, coverage: Coverage
 ) -> tuple[tuple[str, str], ...]:
-    bound = bound_text(machine.bounds["score"], ref.worst, ref.high - ref.low)
+    count = mean_of(model)
+    bound = bound_text(score_bound(machine), ref.worst / count, (ref.high - ref.low) / count)
     data = _on_data(model, machine, calibration)
     notes = (*calibration.lines, *machine.notes)
     return (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mcugen.core.passes import evaluate
-from mcugen.core.types import Array, DType, Model
+from mcugen.core.types import Array, Bound, DType, Model
 from mcugen.errors import InternalError
 from mcugen.trees.lower import ensemble_of
 from mcugen.trees.ops import RankInputs, SumLeaves, SumLinear
@@ -90,14 +90,23 @@ def _raw(machine: Model, env: dict[str, Array]) -> Array:
     return np.asarray(env[op.outputs[0]].astype(np.float64) * unit)
 
 
+def mean_of(source: Model) -> int:
+    """How many trees a score is the mean of: 1 where it is their sum. Errors are told in the unit of the score."""
+    return next((o.count for o in source.ops if isinstance(o, Average) and source.outputs[0] in o.outputs), 1)
+
+
+def score_bound(machine: Model) -> Bound:
+    """The proven bound of the score that the library gives."""
+    return machine.bounds.get("mean", machine.bounds["score"])
+
+
 def distance(source: Model, machine: Model, x: Array, real_x: Array) -> Distance:
     """The float model on ``real_x`` (N, F, its own units) against the C on ``x`` (N, F, the declared type).
 
     What quantizing the inputs costs is counted here, and not in the proven bound.
     """
     real = evaluate(source, {source.inputs[0]: real_x})["raw"]
-    # The mean of a forest is its score: errors are given in its unit.
-    count = next((o.count for o in source.ops if isinstance(o, Average) and source.outputs[0] in o.outputs), 1)
+    count = mean_of(source)
     real, found = real / count, _raw(machine, evaluate(machine, {machine.inputs[0]: x})) / count
     gap = np.abs(found - real)
     flips = int(np.count_nonzero(_labels(found, source) != _labels(real, source))) if source.labels else None
