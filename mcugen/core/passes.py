@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+import numpy as np
+
 from mcugen.core.types import Array, Model, TensorType
 from mcugen.errors import InternalError
 
@@ -65,10 +67,12 @@ def evaluate(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array]:
     env: dict[str, Array] = dict(inputs)
     for const in model.consts:
         env[const.name] = const.data
-    for op in model.ops:
-        for name, value in zip(op.outputs, op.eval(*(env[v] for v in op.inputs)), strict=True):
-            # A kernel that copies or concatenates knows a count only; the model knows the axes.
-            env[name] = value.reshape(len(value), *model.types[name].shape)
+    # Overflow and NaN are results here, as they are in the library and in C; whoever reads them decides.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for op in model.ops:
+            for name, value in zip(op.outputs, op.eval(*(env[v] for v in op.inputs)), strict=True):
+                # A kernel that copies or concatenates knows a count only; the model knows the axes.
+                env[name] = value.reshape(len(value), *model.types[name].shape)
     return env
 
 

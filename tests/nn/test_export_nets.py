@@ -249,6 +249,34 @@ def test_data_that_cannot_calibrate(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_weights_that_are_no_numbers(bad: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = signal_net()
+    tensor = next(t for t in model.graph.initializer if t.name == "w1")
+    data = onnx.numpy_helper.to_array(tensor).copy()
+    data[0, 0, 0] = bad
+    tensor.CopyFrom(onnx.numpy_helper.from_array(data, "w1"))
+    onnx.save(model, tmp_path / "net.onnx")
+    np.savez(tmp_path / "c.npz", x=samples(model))
+    with pytest.raises(SystemExit) as stop:
+        main(["export", str(tmp_path / "net.onnx"), "-o", str(tmp_path / "out"), "--calib", str(tmp_path / "c.npz")])
+    error = capsys.readouterr().err
+    assert stop.value.code == 2
+    assert "weights hold NaN or infinity" in error
+    assert error.count("\n") == 1
+
+
+def test_a_value_that_overflows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = [node("Mul", "x m", "a"), node("Mul", "a m", "b"), node("Flatten", "b", "y")]
+    model = net(nodes, [1, 4], {"m": np.float32(3e38)})
+    onnx.save(model, tmp_path / "net.onnx")
+    np.savez(tmp_path / "c.npz", x=samples(model))
+    with pytest.raises(SystemExit) as stop:
+        main(["export", str(tmp_path / "net.onnx"), "-o", str(tmp_path / "out"), "--calib", str(tmp_path / "c.npz")])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 @st.composite
 def random_nets(draw: st.DrawFn) -> onnx.ModelProto:
     """A chain of layers with a residual sum now and then, on a small image."""

@@ -67,6 +67,10 @@ def value_ranges(
             seen = Range(float(data.min()), float(data.max()))
             old = extremes.get(name, seen)
             extremes[name] = Range(min(old.low, seen.low), max(old.high, seen.high))
+    for name, r in extremes.items():
+        if not (np.isfinite(r.low) and np.isfinite(r.high)):
+            what = f"value {name} is not finite on the calibration data"
+            raise InputError(model.source.name, what, "look for NaN or huge weights, or for a division by zero")
     if method == "minmax":
         return extremes
     counts = {name: np.zeros(_BINS) for name in extremes}
