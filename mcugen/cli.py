@@ -124,6 +124,9 @@ def export(
         Path | None, typer.Option(help="Data (npz, npy, csv): reports the error, finds sensor scales.")
     ] = None,
     calib_method: Annotated[CalibMethod, typer.Option(help="How ranges of a net are chosen.")] = CalibMethod.MINMAX,
+    int16: Annotated[
+        list[str] | None, typer.Option(metavar="LAYER", help="Nets: int16 for a layer.")
+    ] = None,
     shape: Annotated[list[str] | None, typer.Option(metavar="NAME=1,3,96,96", help="Shape of a dynamic input.")] = None,
     optimize: Annotated[Optimize, typer.Option(help="ram: nothing moves to RAM unasked.")] = Optimize.BALANCED,
     leaf: Annotated[LeafType, typer.Option(help="Type of stored leaves.")] = LeafType.INT16,
@@ -150,6 +153,7 @@ def export(
         output=output.value,
         calib=calib,
         calib_method=calib_method.value,
+        int16=tuple(int16 or ()),
         shapes=_shapes(shape or []),
         optimize=optimize.value,
         leaf=leaf.value,

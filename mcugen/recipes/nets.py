@@ -115,13 +115,13 @@ def _quantized(source: Model, own: Array | None, options: ExportOptions) -> Quan
         if not brings_scales:
             hint = "give typical inputs with --calib FILE.npz (samples under the key x)"
             raise InputError(source.source.name, "a float net needs data to be quantized", hint)
-        return quantize(source, None)
+        return quantize(source, None, options.int16)
     if own.dtype.kind != "f":
         raise InputError(
             str(options.calib), f"holds {own.dtype}", "calibrate with the real values that the net was trained on"
         )
     data = check_calibration(own, source.types[source.inputs[0]].shape, str(options.calib))
-    return quantize(source, value_ranges(source, data, options.calib_method))
+    return quantize(source, value_ranges(source, data, options.calib_method), options.int16)
 
 
 def _loss(source: Model, quantized: Quantized, own: Array | None) -> _Loss:
@@ -195,6 +195,7 @@ def _recorded(options: ExportOptions) -> dict[str, Any]:
     return {
         "input_dtype": "float32" if options.float32 else "int8",
         "calib_method": options.calib_method,
+        "int16": list(options.int16),
         "optimize": options.optimize,
         "place": dict(sorted(options.place.items())),
     }

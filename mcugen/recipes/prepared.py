@@ -41,6 +41,7 @@ class ExportOptions:
     max_error: float | None = None
     place: Mapping[str, str] = field(default_factory=dict)
     calib_method: str = "minmax"
+    int16: tuple[str, ...] = ()
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     num_iteration: int | None = None
     start_iteration: int = 0

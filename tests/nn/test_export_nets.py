@@ -354,3 +354,61 @@ def test_the_manifest_fits_its_schema(tmp_path: Path) -> None:
     out, _ = exported_net(conv_net(), tmp_path)
     schema = json.loads((Path(__file__).parents[2] / "docs" / "manifest.schema.json").read_text())
     jsonschema.validate(json.loads((out / "manifest.json").read_text()), schema)
+
+
+def pooled(shape: tuple[int, int, int]) -> onnx.ModelProto:
+    rng = np.random.default_rng(5)
+    nodes = [
+        node("Conv", "x w b", "a"),
+        node("AveragePool", "a", "p", kernel_shape=[2, 2]) if min(shape[1:]) > 1 else node("Relu", "a", "p"),
+        node("GlobalAveragePool", "p", "g"),
+        node("Flatten", "g", "f"),
+        node("Gemm", "f wd bd", "y", transB=1),
+    ]
+    c = shape[0]
+    constants = {"w": weights(rng, c, c, 1, 1), "b": rng.normal(0, 0.2, c), "wd": weights(rng, 3, c)}
+    return net(nodes, [1, *shape], {**constants, "bd": rng.normal(0, 0.2, 3)})
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 4), (1, 1, 5), (3, 1, 1), (2, 1, 4), (1, 1, 1)])
+def test_axes_of_length_one(shape: tuple[int, int, int], tmp_path: Path) -> None:
+    """Interleaved and planar are the same memory here, and every op must see it so. Found by random nets."""
+    check_random(pooled(shape), tmp_path)
+
+
+def test_a_mean_over_the_last_axis(tmp_path: Path) -> None:
+    nodes = [node("ReduceMean", "x", "m", axes=[3], keepdims=0), node("Flatten", "m", "y")]
+    check_random(net(nodes, [1, 2, 3, 5]), tmp_path)
+
+
+def test_int16_layers_are_closer(tmp_path: Path) -> None:
+    """N24's kind: a value of a large range that 8 bits are too coarse for."""
+    rng = np.random.default_rng(9)
+    nodes = [
+        node("Conv", "x w0 b0", "a", pads=[1, 1, 1, 1]),
+        node("Relu", "a", "ar"),
+        node("Conv", "ar w1 b1", "d", group=4, pads=[1, 1, 1, 1]),
+        node("Conv", "d w2 b2", "p"),
+        node("Add", "p ar", "s"),
+        node("Flatten", "s", "f"),
+        node("Gemm", "f w3 b3", "y", transB=1),
+    ]
+    constants = {"w0": weights(rng, 4, 2, 3, 3) * np.array([1, 30, 0.1, 1]).reshape(4, 1, 1, 1), "b0": np.zeros(4)}
+    constants |= {"w1": weights(rng, 4, 1, 3, 3), "b1": rng.normal(0, 0.1, 4)}
+    constants |= {"w2": weights(rng, 4, 4, 1, 1), "b2": rng.normal(0, 0.1, 4)}
+    constants |= {"w3": weights(rng, 3, 4 * 25), "b3": np.zeros(3)}
+    model = net(nodes, [1, 2, 5, 5], constants)
+    out, x = exported_net(model, tmp_path / "narrow")
+    expected = float_truth(model, x)
+    narrow = np.abs(real_outputs(out, x) - expected).mean()
+    layers = ("ar", "n_d", "p", "s", "y")
+    wide_out, _ = exported_net(model, tmp_path / "wide", int16=layers)
+    wide = np.abs(real_outputs(wide_out, x) - expected).mean()
+    assert wide < narrow
+    assert open_folder(wide_out).manifest["outputs"][0]["dtype"] == "int16"
+    folder = open_folder(wide_out)
+    with build_runner(folder.files, sources_of(folder.files), "net", find_host_compiler()) as program:
+        result = run_golden(program, folder.files[folder.golden_path])
+    assert result.returncode == 0, result.output
+    with pytest.raises(McugenError, match="no convolution, dense layer or sum is called 'nope'"):
+        exported_net(model, tmp_path / "none", int16=("nope",))

@@ -11,15 +11,19 @@ from mcugen.nn.ops.fscale import FScale
 from mcugen.nn.ops.fsoftmax import FSoftmax
 from mcugen.nn.ops.move import Move
 from mcugen.nn.ops.qadd import QAdd
+from mcugen.nn.ops.qadd16 import QAdd16
 from mcugen.nn.ops.qargmax import QArgMax
 from mcugen.nn.ops.qconcat import QConcat
 from mcugen.nn.ops.qconv import QConv
+from mcugen.nn.ops.qconv16 import QConv16
 from mcugen.nn.ops.qdense import QDense
+from mcugen.nn.ops.qdense16 import QDense16
 from mcugen.nn.ops.qdepthwise import QDepthwise
 from mcugen.nn.ops.qgru import QGru
 from mcugen.nn.ops.qlstm import QLstm
 from mcugen.nn.ops.qmul import QMul
 from mcugen.nn.ops.qpool import QPool
+from mcugen.nn.ops.qrescale import QRescale
 from mcugen.nn.ops.qscale import QScale
 from mcugen.nn.ops.qsoftmax import QSoftmax
 from mcugen.nn.ops.qtable import QTable
@@ -39,6 +43,10 @@ MACHINE_OPS: tuple[type[MachineOp], ...] = (
     QConcat,
     QLstm,
     QGru,
+    QConv16,
+    QDense16,
+    QAdd16,
+    QRescale,
     FConv,
     FDense,
     FBinary,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from mcugen.core.op import Item, Names, OpText
 from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.errors import UnsupportedError
+from mcugen.nn.ops.window import same_memory
 from mcugen.nn.requant import Requant
 
 #: A descriptor: the fields of the C struct in its order, with numpy types: a record has the bytes of the struct.
@@ -68,10 +68,10 @@ def operand_problem(
 ) -> str:
     """Why a value cannot be an int8 operand with this physical shape and zero point; empty if it can.
 
-    Only the count must fit: a value may be read with other axes than it was written with (Flatten, Reshape).
+    A value may be read with other axes than it was written with (Flatten, Reshape).
     """
     t = value_type(types, value, op)
-    if t.dtype is not DType.I8 or t.count != prod(shape):
+    if t.dtype is not DType.I8 or not same_memory(t.shape, shape):
         return f"{value} is {t.dtype.label} {t.shape}, expected int8 {shape}"
     if t.q is None or t.q.zero_point != zero_point:
         return f"{value} has the quantization {t.q}, expected zero point {zero_point}"

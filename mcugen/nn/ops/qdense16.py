@@ -43,7 +43,7 @@ class QDense16(MachineOp):
 
     def eval(self, *args: Array) -> tuple[Array, ...]:
         """(B, K) -> (B, N)."""
-        acc = args[0].astype(np.int64) @ self.weight.astype(np.int64).T + self.bias
+        acc = args[0].reshape(len(args[0]), -1).astype(np.int64) @ self.weight.astype(np.int64).T + self.bias
         return (requantize64(acc, self.requant, -1).astype(np.int16),)
 
     def items(self, prefix: str) -> tuple[Item, ...]:

@@ -14,7 +14,7 @@ from mcugen.core.types import Array, DType, QParams, TensorType, frozen_array
 from mcugen.errors import InternalError
 from mcugen.nn.ops.plain_call import SUFFIX, described_call, misfit, range_misfit, rounding_of
 from mcugen.nn.ops.pool_window import POOL_FIELDS, PoolWindow, Shape3, pool_values
-from mcugen.nn.ops.window import physical
+from mcugen.nn.ops.window import physical, same_memory
 from mcugen.nn.requant import Requant, requant_of
 from mcugen.nn.requant64 import requantize64
 
@@ -56,7 +56,7 @@ class QPool(PoolWindow, MachineOp):
         problems = [self.window_problem()]
         for value, shape, zero_point in ((x, self.in_shape, self.in_zp), (y, self.out_shape, zp)):
             problems.append(misfit(types, value, int(np.prod(shape)), self.dtype, "QPool", zero_point))
-            if value_type(types, value, "QPool").shape != physical(shape, self.planar):
+            if not same_memory(value_type(types, value, "QPool").shape, physical(shape, self.planar)):
                 problems.append(f"{value} has another layout")
         if self.dtype not in (DType.I8, DType.I16) or (self.kind == "avg") != (self.requant is not None):
             problems.append(f"a {self.kind} pool of {self.dtype.label}")

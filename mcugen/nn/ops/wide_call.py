@@ -11,6 +11,7 @@ from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.nn.ops.kernel_call import Fields
 from mcugen.nn.ops.plain_call import misfit, range_misfit
+from mcugen.nn.ops.window import same_memory
 from mcugen.nn.requant import Requant
 from mcugen.nn.requant64 import ACC_BITS
 
@@ -51,4 +52,4 @@ def i16_misfit(types: Mapping[str, TensorType], value: str, shape: tuple[int, ..
     """Why a value is no int16 tensor of this physical shape with the zero point 0; empty if it is."""
     problem = misfit(types, value, int(np.prod(shape)), DType.I16, op, 0)
     found = value_type(types, value, op).shape
-    return problem or ("" if found == shape else f"{value} is {found}, expected {shape}")
+    return problem or ("" if same_memory(found, shape) else f"{value} is {found}, expected {shape}")

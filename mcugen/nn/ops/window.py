@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Protocol
 
 import numpy as np
@@ -25,6 +26,16 @@ class Window(Protocol):
 def physical(shape: tuple[int, int, int], planar: bool) -> tuple[int, ...]:
     """(C, H, W) as it lies in memory."""
     return shape if planar else (shape[1], shape[2], shape[0])
+
+
+def same_memory(found: tuple[int, ...], expected: tuple[int, ...]) -> bool:
+    """Whether a value of shape ``found`` may be read as ``expected``.
+
+    Axes of length 1 do not matter, and a Reshape may have split or joined axes; but the same axes in another order are
+    another memory: planes for interleaved channels.
+    """
+    a, b = [n for n in found if n != 1], [n for n in expected if n != 1]
+    return prod(a) == prod(b) and (a == b or len(a) != len(b))
 
 
 def window_problem(

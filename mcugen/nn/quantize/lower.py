@@ -26,6 +26,8 @@ class Lowering:
     def __init__(self, model: Model, params: Mapping[str, QParams], readers: Mapping[str, list[str]]) -> None:
         self.model, self.params, self.readers = model, params, readers
         self.stored: dict[str, Stored] = {}
+        #: Values that exist in int16, too.
+        self.wide: dict[str, Stored] = {}
         self.ops: list[MachineOp] = []
         self.types: dict[str, TensorType] = {}
         for value in model.inputs:
@@ -118,8 +120,9 @@ class Lowering:
         """The machine model: every output in the sequence of the file, under the output's own name."""
         outputs = []
         for value in self.model.outputs:
-            stored = self.in_sequence(value)
-            outputs.append(stored.name)
+            wide = self.wide.get(value)
+            outputs.append(wide.name if wide is not None and wide.is_plain else self.in_sequence(value).name)
+        self._drop_unread(set(outputs))
         return replace(
             self.model,
             level="machine",
@@ -127,6 +130,15 @@ class Lowering:
             ops=tuple(self.ops),
             outputs=tuple(outputs),
         )
+
+    def _drop_unread(self, needed: set[str]) -> None:
+        """Removes ops whose results nobody reads: int8 copies beside int16 values."""
+        kept: list[MachineOp] = []
+        for op in reversed(self.ops):
+            if needed.intersection(op.outputs):
+                kept.append(op)
+                needed |= set(op.inputs)
+        self.ops = kept[::-1]
 
 
 def shape3(shape: Shape) -> tuple[int, int, int]:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mcugen.core.types import Model
-from mcugen.errors import UnsupportedError
+from mcugen.errors import InputError, UnsupportedError
 from mcugen.nn.quantize import rules_linear, rules_other, rules_recurrent
 from mcugen.nn.quantize.lower import Lowering, Rule
+from mcugen.nn.quantize.params import activation_params_16
 from mcugen.nn.quantize.ranges import Range
+from mcugen.nn.quantize.rules_wide import choose_wide, lower_wide
 from mcugen.nn.quantize.scheme import Fused, choose_params, fuse
 from mcugen.nn.quantize.stored import Stored
 from mcugen.nn.source import (
@@ -63,17 +65,28 @@ class Quantized:
     stored: Mapping[str, Stored]
 
 
-def quantize(model: Model, ranges: Mapping[str, Range] | None) -> Quantized:
-    """A float net to int8 machine ops. ``ranges`` (of every value) where the file brings no scales of its own."""
+def quantize(model: Model, ranges: Mapping[str, Range] | None, int16: tuple[str, ...] = ()) -> Quantized:
+    """A float net to int8 machine ops. ``ranges`` (of every value) where the file brings no scales of its own.
+
+    ``int16``: names of layers that work on int16 activations.
+    """
     steps = fuse(model)
     missing = [s for s in steps if type(s.op) not in RULES]
     if missing:
         names = "; ".join(f"{s.op.loc} {type(s.op).__name__}" for s in missing)
         raise UnsupportedError(model.source.name, f"no integer form for: {names}")
     to = Lowering(model, choose_params(model, steps, ranges), _kinds_of_readers(model, steps))
+    wide = choose_wide(steps, int16)
+    if wide and ranges is None:
+        raise InputError("--int16", "needs the ranges of values", "give typical inputs with --calib FILE.npz")
     for step in steps:
-        RULES[type(step.op)](to, step)
-    return Quantized(to.finish(), to.stored)
+        if step.result in wide and ranges is not None:
+            lower_wide(to, step, activation_params_16(ranges[step.result]))
+        else:
+            RULES[type(step.op)](to, step)
+    machine = to.finish()
+    written = {*machine.inputs, *(v for op in machine.ops for v in op.outputs)}
+    return Quantized(machine, {v: s for v, s in {**to.stored, **to.wide}.items() if s.name in written})
 
 
 def _kinds_of_readers(model: Model, steps: tuple[Fused, ...]) -> dict[str, list[str]]:

@@ -46,6 +46,8 @@ def lower_reshape(to: Lowering, step: Fused) -> None:
     op = step.op
     assert isinstance(op, Reshape)
     to.alias(step.result, to.stored[op.inputs[0]].reshaped(op.shape))
+    if op.inputs[0] in to.wide:
+        to.wide[step.result] = to.wide[op.inputs[0]].reshaped(op.shape)
 
 
 def lower_transpose(to: Lowering, step: Fused) -> None:
