@@ -124,9 +124,7 @@ def export(
         Path | None, typer.Option(help="Data (npz, npy, csv): reports the error, finds sensor scales.")
     ] = None,
     calib_method: Annotated[CalibMethod, typer.Option(help="How ranges of a net are chosen.")] = CalibMethod.MINMAX,
-    int16: Annotated[
-        list[str] | None, typer.Option(metavar="LAYER", help="Nets: int16 for a layer.")
-    ] = None,
+    int16: Annotated[list[str] | None, typer.Option(metavar="LAYER", help="Nets: int16 for a layer.")] = None,
     shape: Annotated[list[str] | None, typer.Option(metavar="NAME=1,3,96,96", help="Shape of a dynamic input.")] = None,
     optimize: Annotated[Optimize, typer.Option(help="ram: nothing moves to RAM unasked.")] = Optimize.BALANCED,
     leaf: Annotated[LeafType, typer.Option(help="Type of stored leaves.")] = LeafType.INT16,
