@@ -33,7 +33,6 @@ from mcugen.version import VERSION
 _RUNTIME_BYTES = 600
 #: Calls of ``progress`` in one export.
 EXPORT_STEPS = 7
-_VERIFIED = "Verified: the C equals the integer reference in Python, every bit."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +83,10 @@ def export(
     used = {"flash": _RUNTIME_BYTES} if board is not None else {}
     plan = place(items, board, options.place, used, spend_ram=ready.spend_ram)
     progress("emitting")
-    files = _files(ready, plan, options.output, _VERIFIED if compiler is not None else "NOT VERIFIED.")
+    proof = (
+        f"Verified: the C equals the {ready.against} in Python, every bit." if compiler is not None else "NOT VERIFIED."
+    )
+    files = _files(ready, plan, options.output, proof)
     verification = {**ready.verification, "host": "not verified"}
     if compiler is not None:
         progress("compiling and comparing on this machine")
@@ -96,7 +98,7 @@ def export(
     written = write(artifact, target, force=options.force, check=options.check)
     traced = ready.trace is not None
     shown = (ready.title, ready.machine, plan, len(ready.x), ready.facts, traced, compiler is not None, ready.details)
-    report = Report(*shown)
+    report = Report(*shown, ready.against)
     return ExportResult(target, model, ready.machine, plan, ready.coverage, ready.proof, report, written)
 
 

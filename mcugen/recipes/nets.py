@@ -91,6 +91,7 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
         title=describe_net(source),
         facts=_facts(machine, ops, arena, loss, NetCoverage(used, len(x) - used)),
         details=tuple(layer_lines(loss[0])) if isinstance(loss, tuple) else (),
+        against="float32 reference" if options.float32 else "integer reference",
     )
 
 

@@ -70,8 +70,8 @@ class Prepared:
     ``x``, ``y``, ``trace``: inputs, outputs and leaves that the C must repeat. ``golden``: the few that travel with
     the export. ``stored``: the references as a file. ``proof`` and ``coverage``: the family's own account of them.
     ``verification`` and ``recorded``: entries of the manifest. ``spend_ram``: tables
-    may move to RAM unasked. For people: ``title``, ``facts`` as (label, text), and ``details``
-    that --explain prints.
+    may move to RAM unasked. For people: ``title``, ``facts`` as (label, text), ``details``
+    that --explain prints, and ``against``: what the C is compared with.
     """
 
     machine: Model
@@ -89,6 +89,7 @@ class Prepared:
     title: str
     facts: tuple[tuple[str, str], ...]
     details: tuple[str, ...] = ()
+    against: str = "integer reference"
 
 
 def dumper(folder: Path | None) -> Callable[[str, Model], None]:

@@ -23,6 +23,7 @@ class Report:
     traced: bool
     verified: bool
     details: tuple[str, ...] = ()
+    against: str = "integer reference"
 
 
 def summary_lines(report: Report) -> list[str]:
@@ -62,7 +63,7 @@ def _proof(report: Report) -> str:
     if not report.verified:
         return f"NOT VERIFIED: the C was not compiled; the references agree on {report.vectors:,} vectors"
     what = "every bit and every leaf" if report.traced else "every bit"
-    return f"C == integer reference, {what}, on {report.vectors:,} vectors"
+    return f"C == {report.against}, {what}, on {report.vectors:,} vectors"
 
 
 def memory_lines(plan: Plan, explain: bool) -> list[str]:

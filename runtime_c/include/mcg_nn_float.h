@@ -19,7 +19,7 @@
 MCG_BEGIN_DECLS
 
 /* Convolution; see mcg_wide_conv_t. y = clamp(bias + sum of w * x, from row to row, column to column, channel to channel).
- * x, y: apart. Cost: about 6 instructions per multiply-accumulate. */
+ * x, y: apart. Cost: about 17 instructions per multiply-accumulate. */
 void mcg_conv_f32(const mcg_wide_conv_t *d, const float *w, const float *bias, float low, float high, const float *x,
                   float *y);
 /* w (n, k): y[n] = clamp(bias[n] + sum of w[n][k] * x[k] in the order of k). x, y: apart. */

@@ -39,7 +39,7 @@ typedef struct {
 } mcg_wide_range_t;
 
 /* Convolution, dilation, strides, padding and groups of any size. One entry of `channels` for each output channel.
- * x, y: apart. Cost: about 6 instructions per multiply-accumulate and 40 an output. */
+ * x, y: apart. Cost: about 8 instructions per multiply-accumulate with many channels, 54 depthwise. */
 void mcg_conv_s16(const mcg_wide_conv_t *d, const int8_t *w, const mcg_wide_channel_t *channels,
                   const mcg_wide_range_t *range, const int16_t *x, int16_t *y);
 /* w (n, k): y[n] = requantize(bias[n] + sum of w[n][k] * x[k]). x, y: apart. */
