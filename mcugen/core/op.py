@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
+
+import numpy as np
 
 from mcugen.core.types import Array, Loc, TensorType
 
@@ -68,16 +70,33 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
+class StateMember:
+    """One member of NAME_state_t that an op keeps from one push to the next: ``ctype name`` or ``ctype name[count]``.
+
+    ``count`` 0 means a scalar. ``size`` and ``align`` are in bytes, as the H743's compiler lays the member out.
+    """
+
+    name: str
+    ctype: str
+    count: int
+    size: int
+    align: int
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
 class Names:
     """How generated C reaches the items of a plan.
 
     ``table[symbol]`` is an expression of type ``const T *``; ``section[symbol]`` the section attribute of a function.
-    ``scratch`` is a pointer to the op's scratch bytes, aligned to 8.
+    ``scratch`` is a pointer to the op's scratch bytes, aligned to 8. ``state[member]`` is an lvalue of the
+    caller's state, such as ``s->op3_ring``.
     """
 
     table: Mapping[str, str]
     section: Mapping[str, str]
     scratch: str = "NULL"
+    state: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +104,16 @@ class OpText:
     """The C of one op.
 
     ``includes``: runtime headers of declarations; ``definitions``: what stands before NAME_run; ``call``: the
-    statement inside it; ``trace``: the call that writes ``leaf``, where the op knows leaves.
+    statement inside it; ``trace``: the call that writes ``leaf``, where the op knows leaves. Of an op with state,
+    ``init`` is the statement of NAME_init; the call of one that is not due at every push ends the push itself with
+    ``return MCG_PENDING;``.
     """
 
     includes: tuple[str, ...]
     definitions: str
     call: str
     trace: str = ""
+    init: str = ""
 
 
 class MachineOp(Op):
@@ -116,6 +138,18 @@ class MachineOp(Op):
     def in_place(self) -> tuple[int, ...]:
         """Inputs whose memory the first output may take over, element by element as the kernel goes."""
         return ()
+
+    @property
+    def state(self) -> tuple[StateMember, ...]:
+        """What the op keeps between pushes. The leading axis of ``eval`` is then time, from a fresh state."""
+        return ()
+
+    def due(self, pushes: int) -> Array:
+        """Which of the first ``pushes`` pushes from a fresh state give a result: (pushes,) bool.
+
+        ``eval`` of an op that is not always due has one row for each push that is.
+        """
+        return np.ones(pushes, bool)
 
     @abstractmethod
     def items(self, prefix: str) -> tuple[Item, ...]:
