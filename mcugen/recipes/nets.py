@@ -14,11 +14,12 @@ from mcugen.core.passes import check_model, evaluate, run_passes
 from mcugen.core.types import Array, Model, TensorType
 from mcugen.emit.model import Vectors
 from mcugen.emit.parts import machine_ops
-from mcugen.errors import InputError, UnsupportedError
+from mcugen.errors import InputError, InternalError, UnsupportedError
 from mcugen.frontends.tensors import as_net_input, load_samples
 from mcugen.nn.float_gap import FloatGap, float_gap
 from mcugen.nn.floats import lower_floats
 from mcugen.nn.passes import FLOAT_STEPS
+from mcugen.nn.prune.prune import Pruned, prune
 from mcugen.nn.quantize.losses import LayerLoss, OutputLoss, losses
 from mcugen.nn.quantize.quantize import Quantized, quantize
 from mcugen.nn.quantize.ranges import check_calibration, value_ranges
@@ -61,17 +62,24 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
     x_kind = source.types[source.inputs[0]]
     own = None if options.calib is None else load_samples(options.calib, x_kind.shape)
     quantized = None if options.float32 else _quantized(source, own, options)
-    machine = lower_floats(source) if quantized is None else quantized.machine
+    full = lower_floats(source) if quantized is None else quantized.machine
     step = "lower" if quantized is None else "quantize"
-    check_model(machine, step)
-    dump(step, machine)
+    check_model(full, step)
+    dump(step, full)
+    pruned = None if quantized is None else prune(full)
+    machine = full if pruned is None else pruned.machine
+    if machine is not full:
+        check_model(machine, "prune")
+        dump("prune", machine)
     ops = machine_ops(machine)
     arena = plan_arena(machine, ops)
     progress("computing references")
     kind = machine.types[machine.inputs[0]]
     rows = None if own is None else as_net_input(own, kind, str(options.calib))
     x = net_vectors(kind, rows)
-    y = evaluate(machine, {machine.inputs[0]: x})[machine.outputs[0]]
+    y = evaluate(full, {full.inputs[0]: x})[full.outputs[0]]
+    if machine is not full and (evaluate(machine, {machine.inputs[0]: x})[machine.outputs[0]] != y).any():
+        raise InternalError(source.source.name, "without its dead channels the net gives other bits")
     golden = _golden(x, y)
     loss = float_gap(source, x, y) if quantized is None else _loss(source, quantized, own)
     used = 0 if rows is None else min(len(rows), 24)
@@ -89,8 +97,8 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
         recorded=_recorded(options),
         spend_ram=False,  # weights stay in flash: the fast RAM is the arena's
         title=describe_net(source),
-        facts=_facts(machine, ops, arena, loss, NetCoverage(used, len(x) - used)),
-        details=tuple(layer_lines(loss[0])) if isinstance(loss, tuple) else (),
+        facts=(*_facts(machine, ops, arena, loss, NetCoverage(used, len(x) - used)), *_removed(pruned)),
+        details=(*(layer_lines(loss[0]) if isinstance(loss, tuple) else ()), *(pruned.lines() if pruned else ())),
         against="float32 reference" if options.float32 else "integer reference",
     )
 
@@ -159,6 +167,10 @@ def _facts(
             worst = min(layers, key=lambda v: v.sqnr)
             facts.append(("worst", f"layer {worst.op} {worst.value}: signal to noise {worst.sqnr:.1f} dB"))
     return (*facts, *(("note", n) for n in machine.notes))
+
+
+def _removed(pruned: Pruned | None) -> tuple[tuple[str, str], ...]:
+    return (("removed", pruned.text()),) if pruned is not None and pruned.trims else ()
 
 
 def layer_lines(layers: tuple[LayerLoss, ...]) -> list[str]:

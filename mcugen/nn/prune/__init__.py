@@ -1,0 +1,1 @@
+"""Dead channels of quantized nets: what is constant or unread goes, with all that fed it. The same bits come out."""
