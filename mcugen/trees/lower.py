@@ -47,13 +47,17 @@ class TreeOptions:
 def select_output(model: Model, options: TreeOptions) -> Model:
     """Keep what the chosen output needs: the score, the prediction, or a decision on the score.
 
-    Front ends give two outputs, the score and the prediction. Classes of one score: above ``model.class_above``.
+    Front ends give two outputs, the score and the prediction, or the score alone where the transform is not known here.
+    Classes of one score: above ``model.class_above``.
     """
-    score, prediction = model.outputs
+    score = model.outputs[0]
     if options.output == "raw":
         return replace(model, ops=_ops_for(score, model.ops), outputs=(score,))
     if options.output == "proba":
-        return replace(model, outputs=(prediction,))
+        if len(model.outputs) == 1:
+            what = f"the transform of {model.source.name} is not supported"
+            raise UnsupportedError("--output proba", what, "use --output raw or class")
+        return replace(model, outputs=model.outputs[1:])
     if not model.labels:
         raise UnsupportedError(
             "--output class", f"{model.source.name} is not a classifier", "use --output raw or proba"

@@ -8,33 +8,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from mcugen.core.types import DType, Loc, Model, Source
-from mcugen.errors import InputError, UnsupportedError
+from mcugen.errors import InputError
 from mcugen.frontends.onnx.call import Call, Refused, Skipped
+from mcugen.frontends.onnx.faults import Fault, node_text, unsupported
 from mcugen.frontends.onnx.fold import can_fold, fold
 from mcugen.frontends.onnx.guess import guess_shapes
+from mcugen.frontends.onnx.ml_graph import has_trees, load_trees
 from mcugen.frontends.onnx.ops import ANY, OPS
 from mcugen.frontends.onnx.scanner import Foreign, Graph, Node, scan, short
 from mcugen.frontends.onnx.shapes import Shape, input_shapes, sample_shape
 from mcugen.frontends.onnx.values import Activated, Constant, Program, Unknown, Value
 from mcugen.nn.source import Reshape
-
-#: Faults that one error lists; a file with more needs another tool anyway.
-MAX_FAULTS = 40
-
-
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    """One thing that is not supported."""
-
-    what: str
-    reason: str
-    workaround: str
-
-    def __str__(self) -> str:
-        return f"{self.what}: {self.reason} -> {self.workaround}"
 
 
 def load_onnx(data: bytes, file: str, name: str, shapes: Mapping[str, Shape] | None = None) -> Model:
@@ -45,6 +31,8 @@ def load_onnx(data: bytes, file: str, name: str, shapes: Mapping[str, Shape] | N
     be translated, in one line.
     """
     graph = scan(data, file)
+    if has_trees(graph):
+        return load_trees(graph, data, file, name, shapes or {})
     given = input_shapes(graph, shapes or {}, file)
     program = Program(file)
     values: dict[str, Value] = {"": Unknown("which is not there")}
@@ -68,10 +56,10 @@ def load_onnx(data: bytes, file: str, name: str, shapes: Mapping[str, Shape] | N
         for out in filter(None, node.outputs):
             values[out] = call.results.get(out) or _stand_in(out, guessed or {}, program)
     if faults:
-        raise _unsupported(file, faults)
+        raise unsupported(file, faults)
     outputs, faults = _finish(graph, values, program)
     if faults:
-        raise _unsupported(file, faults)
+        raise unsupported(file, faults)
     source = Source(file, "onnx", hashlib.sha256(data).hexdigest())
     inputs = tuple(i.name for i in graph.inputs)
     notes = tuple(dict.fromkeys(program.notes))
@@ -80,7 +68,7 @@ def load_onnx(data: bytes, file: str, name: str, shapes: Mapping[str, Shape] | N
 
 def _declare_inputs(
     graph: Graph, given: Mapping[str, Shape], program: Program, values: dict[str, Value]
-) -> list[_Fault]:
+) -> list[Fault]:
     faults = []
     for i in graph.inputs:
         shape = given[i.name]
@@ -92,14 +80,14 @@ def _declare_inputs(
         values[i.name] = Activated(i.name, sample_shape(shape), shape)
         if i.dtype != "FLOAT":
             what = f"input {short(i.name)}"
-            faults.append(_Fault(what, f"is {i.dtype}, not FLOAT", "let the model take float32 inputs"))
+            faults.append(Fault(what, f"is {i.dtype}, not FLOAT", "let the model take float32 inputs"))
     return faults
 
 
-def _translate(c: Call, used: set[str]) -> _Fault | None:
+def _translate(c: Call, used: set[str]) -> Fault | None:
     """One node: its results, or what is wrong with it. Silent where it reads the result of a refused one."""
     node = c.node
-    what = f"node {short(node.name)} ({f'{node.domain}.' if node.domain else ''}{node.op})"
+    what = node_text(node)
     try:
         if can_fold(c):
             fold(c)
@@ -109,7 +97,7 @@ def _translate(c: Call, used: set[str]) -> _Fault | None:
             if out and out in used and out not in c.results:
                 c.refuse(f"its output {k} ({short(out)}) is used", "only the main output is supported")
     except Refused as e:
-        return _Fault(what, e.reason, e.workaround)
+        return Fault(what, e.reason, e.workaround)
     except Skipped:
         return None
     return None
@@ -141,25 +129,25 @@ def _stand_in(name: str, guessed: Mapping[str, Shape], program: Program) -> Valu
     return Activated(name, sample_shape(shape), shape)
 
 
-def _finish(graph: Graph, values: Mapping[str, Value], program: Program) -> tuple[tuple[str, ...], list[_Fault]]:
+def _finish(graph: Graph, values: Mapping[str, Value], program: Program) -> tuple[tuple[str, ...], list[Fault]]:
     """The model's outputs, named and shaped as in the file, without batch axis."""
-    faults: list[_Fault] = []
+    faults: list[Fault] = []
     outputs: list[str] = []
     for out in graph.outputs:
         value = values[out]
         what = f"output {short(out)}"
         if isinstance(value, Constant):
-            faults.append(_Fault(what, "does not depend on an input", "leave it out of the model"))
+            faults.append(Fault(what, "does not depend on an input", "leave it out of the model"))
         elif isinstance(value, Unknown):
             continue
         elif not isinstance(value, Activated):
-            faults.append(_Fault(what, "is quantized", "end the model with a DequantizeLinear"))
+            faults.append(Fault(what, "is quantized", "end the model with a DequantizeLinear"))
         elif out in program.inputs:
-            faults.append(_Fault(what, "is an input", "leave it out of the model"))
+            faults.append(Fault(what, "is an input", "leave it out of the model"))
         elif value.name == out and value.raw == sample_shape(value.shape):
             outputs.append(out)
         elif value.dtype is not DType.F32:
-            faults.append(_Fault(what, "is another name of an index", "let ArgMax be the last node of the model"))
+            faults.append(Fault(what, "is another name of an index", "let ArgMax be the last node of the model"))
         else:
             # Another name or shape than the op's result has: a Reshape, which the passes take away where they can.
             name = program.vacate(out, value.name)
@@ -168,11 +156,3 @@ def _finish(graph: Graph, values: Mapping[str, Value], program: Program) -> tupl
     if len(set(outputs)) < len(outputs):
         raise InputError(program.file, "an output is listed twice", "the file contradicts itself")
     return tuple(outputs), faults
-
-
-def _unsupported(file: str, faults: list[_Fault]) -> UnsupportedError:
-    """One error, one line, for all of them."""
-    more = [f"and {len(faults) - MAX_FAULTS} more"] if len(faults) > MAX_FAULTS else []
-    listed = "; ".join([*(str(f) for f in faults[:MAX_FAULTS]), *more])
-    count = "1 thing is" if len(faults) == 1 else f"{len(faults)} things are"
-    return UnsupportedError(file, f"{count} not supported: {listed}")
