@@ -53,7 +53,7 @@ class ExportResult:
 
 
 def load(source: str | Path | Any, name: str | None = None, **selection: Any) -> Model:
-    """The source model (float meaning) of a file, a Booster or an estimator."""
+    """The source model (float meaning) of a file, a Booster, an estimator or an onnx.ModelProto."""
     return load_source(source, name or _default_name(source), **selection)
 
 
@@ -67,8 +67,8 @@ def export(
     """Translate, verify on this machine, and write the folder ``out`` (the model's name in the current one by
     default).
 
-    ``source``: a path, a LightGBM Booster or wrapper, or a scikit-learn estimator. Options come as an ExportOptions
-    or as its fields by name. Raises a McugenError; nothing is written then.
+    ``source``: a path, a LightGBM Booster or wrapper, a scikit-learn estimator, or an onnx.ModelProto. Options come as
+    an ExportOptions or as its fields by name. Raises a McugenError; nothing is written then.
     """
     options = options or ExportOptions(**changes)
     options.validate()

@@ -22,9 +22,9 @@ def load_source(
     start_iteration: int = 0,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Model:
-    """The model of a file path or of a Booster or estimator object. ``shapes``: of inputs with dynamic axes (ONNX)."""
+    """The model of a path, a Booster, an estimator or an ONNX object. ``shapes``: of ONNX inputs with dynamic axes."""
     if not isinstance(source, str | Path):
-        return load_object(source, name)
+        return load_object(source, name, shapes)
     path = Path(source)
     data = read_bytes(path)
     suffix = path.suffix.lower()

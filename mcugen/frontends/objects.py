@@ -1,11 +1,12 @@
-"""Live Python objects to Models: LightGBM boosters and wrappers, scikit-learn estimators.
+"""Live Python objects to Models: LightGBM boosters and wrappers, scikit-learn estimators, ONNX models.
 
-Objects are recognised by the names of their classes and modules, so that neither library is imported for a user who
-has files only. ONNX objects are not here.
+Objects are recognised by the names of their classes and modules, so that no library is imported for a user who has
+files only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,13 +22,19 @@ _HOLDERS = {
 }
 
 
-def load_object(obj: Any, name: str) -> Model:
+def load_object(obj: Any, name: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Model:
     """The source model of a fitted ``obj``; ``name`` becomes Model.name.
 
-    Accepts lightgbm.Booster, LightGBM's scikit-learn wrappers, and the estimators in ``sklearn.ESTIMATORS``. A booster
-    gives the trees that its ``predict`` uses: up to the best iteration, if early stopping found one. Raises InputError
-    for an object that was not fitted, UnsupportedError for any other object.
+    Accepts lightgbm.Booster, LightGBM's scikit-learn wrappers, the estimators in ``sklearn.ESTIMATORS``, and
+    onnx.ModelProto (``shapes``: of inputs with dynamic axes). A booster gives the trees that its ``predict`` uses: up
+    to the best iteration, if early stopping found one. Raises InputError for an object that was not fitted,
+    UnsupportedError for any other object.
     """
+    if type(obj).__name__ == "ModelProto" and type(obj).__module__.partition(".")[0] == "onnx":
+        # onnx is slow to import, and only needed here. Deterministic: maps in a fixed order.
+        from mcugen.frontends.onnx import load_onnx  # noqa: PLC0415
+
+        return load_onnx(obj.SerializeToString(deterministic=True), "ModelProto", name, dict(shapes or {}))
     found = _base(obj, "lightgbm", _LIGHTGBM)
     if found is not None:
         return _load_lightgbm(obj, name, found)
@@ -35,7 +42,8 @@ def load_object(obj: Any, name: str) -> Model:
     if found is not None:
         return sklearn.load_estimator(obj, name, found)
     hint = next((text for attribute, text in _HOLDERS.items() if hasattr(obj, attribute)), "")
-    accepted = ", ".join(("lightgbm.Booster", "LGBMClassifier", "LGBMRegressor", "LGBMRanker", *sklearn.ESTIMATORS))
+    wrappers = ("lightgbm.Booster", "LGBMClassifier", "LGBMRegressor", "LGBMRanker")
+    accepted = ", ".join((*wrappers, *sklearn.ESTIMATORS, "onnx.ModelProto"))
     raise UnsupportedError(type(obj).__name__, "cannot be translated", hint or f"accepted: {accepted}")
 
 

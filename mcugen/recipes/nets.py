@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from mcugen.core.op import MachineOp
 from mcugen.core.passes import check_model, evaluate, run_passes
-from mcugen.core.types import Array, Model, TensorType
+from mcugen.core.types import Array, DType, Loc, Model, TensorType
 from mcugen.emit.model import Vectors
 from mcugen.emit.parts import machine_ops
 from mcugen.errors import InputError, InternalError, UnsupportedError
@@ -23,7 +23,7 @@ from mcugen.nn.prune.prune import Pruned, prune
 from mcugen.nn.quantize.losses import LayerLoss, OutputLoss, losses
 from mcugen.nn.quantize.quantize import Quantized, quantize
 from mcugen.nn.quantize.ranges import check_calibration, value_ranges
-from mcugen.nn.source import FakeQuant, NetOp
+from mcugen.nn.source import ArgMax, FakeQuant, NetOp
 from mcugen.nn.stored import net_reference_bytes
 from mcugen.nn.vectors import net_vectors
 from mcugen.recipes.prepared import ExportOptions, Prepared, dumper
@@ -56,6 +56,7 @@ def is_net(model: Model) -> bool:
 def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], None]) -> Prepared:
     """A net, quantized or in float32, planned, and its reference computed."""
     _refuse(model, options)
+    model = _with_class(model) if options.output == "class" else model
     dump = dumper(options.dump_ir)
     source = run_passes(model, FLOAT_STEPS, None, dump)
     progress("lowering" if options.float32 else "quantizing")
@@ -116,6 +117,21 @@ def _refuse(model: Model, options: ExportOptions) -> None:
     if len(model.inputs) != 1 or len(model.outputs) != 1:
         what = f"{len(model.inputs)} inputs and {len(model.outputs)} outputs"
         raise UnsupportedError(model.source.name, what, "export a net with one input and one output")
+
+
+def _with_class(model: Model) -> Model:
+    """With the index of the largest element of the output instead of the output, the lowest on ties."""
+    (scores,) = model.outputs
+    shape = model.types[scores].shape
+    if model.types[scores].dtype is not DType.F32:
+        return model  # the file ends with an index
+    axis = max(range(len(shape)), key=lambda a: shape[a])
+    if not 1 < shape[axis] == prod(shape):
+        what = f"{model.source.name} has an output of shape {list(shape)}"
+        raise UnsupportedError("--output class", what, "leave the option out")
+    op = ArgMax((scores,), ("class",), Loc(model.source.name, "class"), axis=axis, keepdims=True)
+    kind = TensorType(op.result_shapes(shape)[0], op.result)
+    return replace(model, ops=(*model.ops, op), types={**model.types, "class": kind}, outputs=("class",))
 
 
 def _quantized(source: Model, own: Array | None, options: ExportOptions) -> Quantized:

@@ -14,6 +14,7 @@ from mcugen.frontends.onnx.scanner import Foreign, Node, short
 from mcugen.frontends.onnx.shapes import Shape
 from mcugen.frontends.onnx.values import (
     Activated,
+    ClassLabel,
     Constant,
     Known,
     Program,
@@ -85,6 +86,8 @@ class Call:
             if value.why:
                 self.refuse(f"reads {short(self.node.inputs[index])}, {value.why}", "leave it out of the model")
             raise Skipped
+        if isinstance(value, ClassLabel):
+            self.refuse("works on the class label", "do it in the application, on the result")
         return value
 
     def is_constant(self, index: int) -> bool:

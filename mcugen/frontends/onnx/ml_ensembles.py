@@ -29,7 +29,8 @@ class Parts:
     """An ensemble: score = base + leaves, over ``average`` trees if that is not None, then ``link`` of trees.source.
 
     ``link`` None: the transform is not computed, for the reason ``no_link``. ``labels`` of the classes, else empty;
-    ``class_above``: a single score means class 1 above it.
+    ``class_above``: a single score means class 1 above it. ``single_error``: how far from the sum of the leaves
+    onnxruntime may be, which adds in float32 and in an order that depends on its threads.
     """
 
     forest: Forest
@@ -40,6 +41,7 @@ class Parts:
     labels: tuple[str, ...] = ()
     class_above: float = 0.0
     notes: tuple[str, ...] = ()
+    single_error: float = 0.0
 
 
 def read_ensemble(c: Call, columns: tuple[Column, ...], n_features: int) -> Parts:
@@ -113,15 +115,13 @@ def _turns(owner: Array, outputs: int) -> Array | None:
     return by_output.T.reshape(-1)
 
 
-def _float_sums(raw: RawTrees, found: _Leaves, base: Array, columns: tuple[Column, ...]) -> tuple[str, ...]:
-    """A note on onnxruntime's own rounding: it adds in float32, in an order that depends on its threads."""
-    if raw.double or any(col.kind is Kind.DOUBLE for col in columns):
-        return ()
+def _single_sums(raw: RawTrees, found: _Leaves, base: Array, columns: tuple[Column, ...]) -> float:
+    """How far a sum in float32 may be off, in any order: (n + 1) * 2**-24 * the sum of magnitudes; 0 for doubles."""
+    if raw.double or any(column.kind is Kind.DOUBLE for column in columns):
+        return 0.0
     forest = found.forest
-    first = forest.first_leaf[:-1]
-    largest = np.maximum.reduceat(np.abs(forest.leaf_value).max(axis=1), first).sum() + np.abs(base).max(initial=0.0)
-    limit = (forest.n_trees + 2) * 2.0**-24 * float(largest)
-    return (f"the score is the sum of the file's leaves; onnxruntime adds in float32 and may be off by {limit:.2g}",)
+    largest = np.maximum.reduceat(np.abs(forest.leaf_value).max(axis=1), forest.first_leaf[:-1]).sum()
+    return (forest.n_trees + 2) * 2.0**-24 * float(largest + np.abs(base).max(initial=0.0))
 
 
 # The three ops.
@@ -144,8 +144,8 @@ def _regressor(c: Call, columns: tuple[Column, ...], n_features: int) -> Parts:
         c.refuse("base_values of a target that some leaves do not name", _BASE)
     link, why = _link(_word(c, "post_transform", _TRANSFORMS, "NONE"), outputs)
     average = len(raw.roots) if aggregate == "AVERAGE" and len(raw.roots) > 1 else None
-    notes = _float_sums(raw, leaves, base, columns)
-    return Parts(leaves.forest, base * (average or 1), average, link, why, notes=notes)
+    single = _single_sums(raw, leaves, base * (average or 1), columns)
+    return Parts(leaves.forest, base * (average or 1), average, link, why, single_error=single)
 
 
 def _link(transform: str, outputs: int) -> tuple[str | None, str]:
@@ -187,8 +187,8 @@ def _classifier(c: Call, columns: tuple[Column, ...], n_features: int) -> Parts:
         notes = ("a class that no reached leaf names has the score 0 here; onnxruntime's label leaves it out",)
     base = base if base.size == k else np.zeros(k)
     link, why = _link(c.get_str("post_transform", "NONE"), k)
-    notes += _float_sums(raw, leaves, base, columns)
-    return Parts(leaves.forest, base, None, link, why, labels, notes=notes)
+    single = _single_sums(raw, leaves, base, columns)
+    return Parts(leaves.forest, base, None, link, why, labels, notes=notes, single_error=single)
 
 
 def _binary(
@@ -211,8 +211,8 @@ def _binary(
     # Weights that are probabilities: onnxruntime compares with one half, if none of them is negative.
     above = 0.5 if (raw.weight >= 0).all() else 0.0
     base = base if base.size else np.zeros(1)
-    notes = _float_sums(raw, leaves, base, columns)
-    return Parts(leaves.forest, base, None, link, why, labels, above, notes)
+    single = _single_sums(raw, leaves, base, columns)
+    return Parts(leaves.forest, base, None, link, why, labels, above, single_error=single)
 
 
 def _labels(c: Call) -> tuple[str, ...]:

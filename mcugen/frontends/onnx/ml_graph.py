@@ -62,6 +62,9 @@ def _model(name: str, file: str, loc: Loc, parts: Parts, features: tuple[Feature
         ops += (Average(("raw",), ("mean",), Loc(file, "mean"), parts.average),)
         types["mean"] = scores
         score = "mean"
+    if parts.single_error:
+        off = parts.single_error / (parts.average or 1)
+        notes += (f"the score is the sum of the leaves; onnxruntime adds them in float32, and may be off by {off:.2g}",)
     outputs: tuple[str, ...] = (score,)
     if parts.link is not None:
         ops += (Link((score,), ("prediction",), Loc(file, "transform"), parts.link),)

@@ -76,10 +76,10 @@ def numbers(c: Call, name: str, floats: bool = False) -> Array | None:
         value = c.attribute(f"{name}_as_tensor")
     if value is None:
         return None
-    data = np.asarray(value).reshape(-1)
+    data: Array = np.asarray(value).reshape(-1)
     if data.size and data.dtype.kind not in ("fiu" if floats else "iu"):
         c.broken(f"attribute {name} is not a row of {'numbers' if floats else 'integers'}")
-    out: Array = data.astype(np.float64) if floats else data.astype(np.int64)
+    out: Array = data.astype(np.float64 if floats else np.int64)
     return out
 
 
@@ -96,7 +96,7 @@ def _flags(c: Call, size: int) -> Array:
     data = numbers(c, "nodes_missing_value_tracks_true")
     if data is None or not data.size:
         return np.zeros(size, np.bool_)
-    return _row(c, "nodes_missing_value_tracks_true", size) != 0
+    return np.asarray(_row(c, "nodes_missing_value_tracks_true", size) != 0)
 
 
 def read_classic(c: Call, kind: str) -> RawTrees:

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from mcugen.frontends.onnx import ops_elementwise as elementwise
 from mcugen.frontends.onnx import ops_linear as linear
+from mcugen.frontends.onnx import ops_ml as classic
 from mcugen.frontends.onnx import ops_move as move
 from mcugen.frontends.onnx import ops_pool as pool
 from mcugen.frontends.onnx import ops_recurrent as recurrent
 from mcugen.frontends.onnx.call import Call
+from mcugen.frontends.onnx.ml_values import ML
 
 Handler = Callable[[Call], None]
 
@@ -39,10 +41,9 @@ def _later(what: str, workaround: str) -> Row:
 ANY = frozenset({"*"})
 _WINDOW = "kernel_shape strides pads dilations auto_pad"
 _RNN = "direction hidden_size layout activations activation_alpha activation_beta clip"
-_TREES = "give mcugen the LightGBM model.txt or the scikit-learn estimator itself"
-_PREPROCESS = "fold it into the first layer, or scale the inputs in the application"
 _QDQ = "quantize with quant_format=QuantFormat.QDQ"
-_SCORES = "keep only the output of the probabilities, and take the largest in the application"
+_LINEAR = "coefficients intercepts post_transform"
+_LABELS = "classlabels_ints classlabels_int64s classlabels_strings"
 _TWO = "fold its constants, or compute it in the application"
 
 OPS: dict[tuple[str, str], Row] = {
@@ -108,15 +109,13 @@ OPS: dict[tuple[str, str], Row] = {
     ("", "Pow"): _later("this function is not supported on activations", _TWO),
     ("", "Sqrt"): _later("this function is not supported on activations", _TWO),
     ("", "Erf"): _later("GELU is not supported", "use Relu or HardSwish"),
-    ("ai.onnx.ml", "TreeEnsembleRegressor"): _later("tree ensembles in ONNX are not supported yet", _TREES),
-    ("ai.onnx.ml", "TreeEnsembleClassifier"): _later("tree ensembles in ONNX are not supported yet", _TREES),
-    ("ai.onnx.ml", "TreeEnsemble"): _later("tree ensembles in ONNX are not supported yet", _TREES),
-    ("ai.onnx.ml", "LinearRegressor"): _later("linear models in ONNX are not supported yet", "export it as a Gemm"),
-    ("ai.onnx.ml", "LinearClassifier"): _later("linear models in ONNX are not supported yet", "export it as a Gemm"),
-    ("ai.onnx.ml", "Scaler"): _later("scalers in ONNX are not supported yet", _PREPROCESS),
-    ("ai.onnx.ml", "ArrayFeatureExtractor"): _later("class labels are not supported", _SCORES),
-    ("ai.onnx.ml", "ZipMap"): _later("tables of classes are not supported", "convert with options={'zipmap': False}"),
-    ("ai.onnx.ml", "Normalizer"): _later("normalizers in ONNX are not supported yet", _PREPROCESS),
+    # Classic models; graphs with tree ensembles are read elsewhere (ml_graph.py).
+    (ML, "Scaler"): _row(classic.scaler, 1, 1, "offset scale"),
+    (ML, "LinearRegressor"): _row(classic.linear_regressor, 1, 1, f"{_LINEAR} targets"),
+    (ML, "LinearClassifier"): _row(classic.linear_classifier, 1, 1, f"{_LINEAR} {_LABELS} multi_class"),
+    (ML, "Normalizer"): _row(classic.normalizer, 1, 1, "norm"),
+    (ML, "ZipMap"): _row(classic.zip_map, 1, 1, _LABELS),
+    (ML, "ArrayFeatureExtractor"): _row(classic.array_feature_extractor, 2, 2),
 }
 #: onnxruntime's own forms for element types that ai.onnx got later only.
 OPS |= {("com.microsoft", op): OPS["", op] for op in ("QuantizeLinear", "DequantizeLinear")}

@@ -17,10 +17,11 @@ from mcugen.frontends.onnx.fold import can_fold, fold
 from mcugen.frontends.onnx.guess import guess_shapes
 from mcugen.frontends.onnx.ml_graph import has_trees, load_trees
 from mcugen.frontends.onnx.ops import ANY, OPS
+from mcugen.frontends.onnx.ops_ml import LABEL_OPS
 from mcugen.frontends.onnx.scanner import Foreign, Graph, Node, scan, short
 from mcugen.frontends.onnx.shapes import Shape, input_shapes, sample_shape
-from mcugen.frontends.onnx.values import Activated, Constant, Program, Unknown, Value
-from mcugen.nn.source import Reshape
+from mcugen.frontends.onnx.values import Activated, ClassLabel, Constant, Program, Unknown, Value
+from mcugen.nn.source import ArgMax, Reshape
 
 
 def load_onnx(data: bytes, file: str, name: str, shapes: Mapping[str, Shape] | None = None) -> Model:
@@ -63,7 +64,8 @@ def load_onnx(data: bytes, file: str, name: str, shapes: Mapping[str, Shape] | N
     source = Source(file, "onnx", hashlib.sha256(data).hexdigest())
     inputs = tuple(i.name for i in graph.inputs)
     notes = tuple(dict.fromkeys(program.notes))
-    return Model(name, "source", inputs, outputs, program.types, tuple(program.ops), source, notes=notes)
+    ops = tuple(program.ops)
+    return Model(name, "source", inputs, outputs, program.types, ops, source, labels=program.labels, notes=notes)
 
 
 def _declare_inputs(
@@ -104,6 +106,10 @@ def _translate(c: Call, used: set[str]) -> Fault | None:
 
 
 def _dispatch(c: Call, node: Node) -> None:
+    labels = [v for k in node.inputs if isinstance(v := c.values[k], ClassLabel)]
+    if labels and node.op in LABEL_OPS:
+        c.give(labels[0])
+        return
     row = OPS.get((node.domain, node.op))
     if row is None:
         domain = f" of domain {short(node.domain)}" if node.domain else ""
@@ -140,6 +146,11 @@ def _finish(graph: Graph, values: Mapping[str, Value], program: Program) -> tupl
             faults.append(Fault(what, "does not depend on an input", "leave it out of the model"))
         elif isinstance(value, Unknown):
             continue
+        elif isinstance(value, ClassLabel):
+            if any(isinstance(values[v], Activated) for v in graph.outputs):
+                program.notes.append(f"{what} is left out: --output class gives the index of the class")
+            else:
+                outputs.append(_index(program, value, out))
         elif not isinstance(value, Activated):
             faults.append(Fault(what, "is quantized", "end the model with a DequantizeLinear"))
         elif out in program.inputs:
@@ -156,3 +167,12 @@ def _finish(graph: Graph, values: Mapping[str, Value], program: Program) -> tupl
     if len(set(outputs)) < len(outputs):
         raise InputError(program.file, "an output is listed twice", "the file contradicts itself")
     return tuple(outputs), faults
+
+
+def _index(program: Program, label: ClassLabel, out: str) -> str:
+    """The index of a class label as an output."""
+    if program.types[label.source].dtype is not DType.F32:
+        return label.source
+    name = program.fresh(out)
+    program.append(ArgMax((label.source,), (name,), Loc(program.file, f"output {short(out)}"), axis=0, keepdims=True))
+    return name

@@ -74,8 +74,15 @@ class Unknown:
     why: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ClassLabel:
+    """A label looked up by the index of the largest of some scores; ``source`` names the scores or that index."""
+
+    source: str
+
+
 Known = Activated | Constant | Quantized
-Value = Known | Unknown
+Value = Known | ClassLabel | Unknown
 
 
 @dataclass(slots=True)
@@ -87,6 +94,7 @@ class Program:
     inputs: set[str] = field(default_factory=set)
     ops: list[NetOp] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    labels: tuple[str, ...] = ()
     fake_quants: dict[tuple[str, float, int, DType], str] = field(default_factory=dict)
     _views: dict[tuple[str, Shape], str] = field(default_factory=dict)
 
