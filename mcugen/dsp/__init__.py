@@ -1,0 +1,1 @@
+"""Signals: filters, windows and features of samples that arrive one by one."""

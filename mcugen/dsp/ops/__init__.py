@@ -1,0 +1,32 @@
+"""Machine ops of signals: one call of one C kernel each, on samples that arrive one by one."""
+
+from mcugen.core.op import MachineOp
+from mcugen.dsp.ops.biquad_f32 import BiquadF32
+from mcugen.dsp.ops.biquad_q15 import BiquadQ15
+from mcugen.dsp.ops.biquad_q31 import BiquadQ31
+from mcugen.dsp.ops.biquad_q63 import BiquadQ63
+from mcugen.dsp.ops.fir_f32 import FirF32
+from mcugen.dsp.ops.fir_q15 import FirQ15
+from mcugen.dsp.ops.fir_q31 import FirQ31
+
+#: Every machine op of this family.
+MACHINE_OPS: tuple[type[MachineOp], ...] = (
+    FirQ15,
+    FirQ31,
+    FirF32,
+    BiquadQ15,
+    BiquadQ31,
+    BiquadQ63,
+    BiquadF32,
+)
+
+__all__ = [
+    "MACHINE_OPS",
+    "BiquadF32",
+    "BiquadQ15",
+    "BiquadQ31",
+    "BiquadQ63",
+    "FirF32",
+    "FirQ15",
+    "FirQ31",
+]
