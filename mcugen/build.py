@@ -24,7 +24,7 @@ from mcugen.target.board import Board, load_board
 from mcugen.target.placement import place
 from mcugen.target.plan import Plan
 from mcugen.trees.describe import describe, facts
-from mcugen.verify.compiler import find_host_compiler
+from mcugen.verify.compiler import HostCompiler, find_host_compiler
 from mcugen.verify.export_check import check_host
 from mcugen.verify.golden import Golden, GoldenTensor, golden_bytes
 from mcugen.version import VERSION
@@ -78,6 +78,21 @@ def export(
     name = check_prefix(options.name) if options.name is not None else _default_name(source)
     model = load_source(source, name, options.num_iteration, options.start_iteration, options.shapes)
     ready = (prepare_net if is_net(model) else prepare_trees)(model, options, progress)
+    target = Path(out) if out is not None else Path(name)
+    return finish(model, ready, target, options, board, compiler, progress)
+
+
+def finish(
+    source: Model,
+    ready: Prepared,
+    out: Path,
+    options: ExportOptions,
+    board: Board | None,
+    compiler: HostCompiler | None,
+    progress: Callable[[str], None] = lambda step: None,
+) -> ExportResult:
+    """The second half of an export, the same for every family: place, emit, compare with ``compiler`` (None: not
+    verified), write the folder ``out``."""
     progress("placing")
     items = items_of(ready.machine, ready.arena)
     used = {"flash": _RUNTIME_BYTES} if board is not None else {}
@@ -90,28 +105,30 @@ def export(
     verification = {**ready.verification, "host": "not verified"}
     if compiler is not None:
         progress("compiling and comparing on this machine")
-        verification |= check_host(files, ready.machine, ready.x, ready.y, ready.trace, compiler)
+        verification |= check_host(files, ready.machine, ready.x, ready.y, ready.trace, compiler, ready.status)
     manifest = manifest_of(ready.machine, plan, ready.recorded, verification, VERSION)
-    target = Path(out) if out is not None else Path(name)
     progress("writing")
     artifact = Artifact({**files, **_golden_files(ready)}, manifest)
-    written = write(artifact, target, force=options.force, check=options.check)
+    written = write(artifact, out, force=options.force, check=options.check)
     traced = ready.trace is not None
     shown = (ready.title, ready.machine, plan, len(ready.x), ready.facts, traced, compiler is not None, ready.details)
     report = Report(*shown, ready.against)
-    return ExportResult(target, model, ready.machine, plan, ready.coverage, ready.proof, report, written)
+    return ExportResult(out, source, ready.machine, plan, ready.coverage, ready.proof, report, written)
 
 
 def _files(ready: Prepared, plan: Plan, output: str, proof: str) -> dict[str, str]:
-    return model_files(ready.machine, plan, output, ready.golden, proof, ready.arena) | runtime_files(plan)
+    model = model_files(ready.machine, plan, output, ready.golden, proof, ready.arena, ready.about)
+    return model | runtime_files(plan)
 
 
 def _golden_files(ready: Prepared) -> dict[str, bytes]:
     name, sha256 = ready.machine.name, ready.machine.source.sha256
-    tensors = (GoldenTensor("x", "input", ready.golden.x), GoldenTensor("y", "output", ready.golden.y))
+    tensors = [GoldenTensor("x", "input", ready.golden.x), GoldenTensor("y", "output", ready.golden.y)]
+    if ready.golden.status is not None:
+        tensors.append(GoldenTensor("status", "status", ready.golden.status))
     digest = bytes.fromhex(sha256) if len(sha256) == 64 else hashlib.sha256(sha256.encode("ascii")).digest()
     return {
-        f"golden/{name}.golden.bin": golden_bytes(Golden(ABI, digest, tensors, len(ready.golden.x))),
+        f"golden/{name}.golden.bin": golden_bytes(Golden(ABI, digest, tuple(tensors), len(ready.golden.x))),
         f"golden/{name}.reference.bin": ready.stored,
     }
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mcugen.core.stream import OK, statuses
 from mcugen.core.types import Array, DType, Feature, TensorType
 from mcugen.ctext.idents import check_prefix
 from mcugen.emit.artifact import MANIFEST, SCHEMA, is_safe_path
@@ -26,7 +27,7 @@ from mcugen.report.profile import Profile, measure
 from mcugen.verify.board import DEFAULT_TARGET, HOST, build_for, counting_board, run_target, target_board
 from mcugen.verify.compare import compare_golden_device
 from mcugen.verify.compiler import find_host_compiler
-from mcugen.verify.export_check import require_equal, require_selftest, sources_of
+from mcugen.verify.export_check import require_equal, require_same_run, require_selftest, sources_of
 from mcugen.verify.golden import Golden, read_golden
 from mcugen.verify.hostbuild import HostModel, build_shared
 
@@ -45,6 +46,7 @@ class ExportedFolder:
     features: tuple[Feature, ...]
     input: TensorType
     output: TensorType
+    state_bytes: int = 0
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -99,6 +101,7 @@ class ExportedFolder:
             self.output.count,
             self.manifest.get("board"),
             {s["symbol"]: s["region"] for s in placed},
+            self.state_bytes,
         )
 
     @contextmanager
@@ -120,7 +123,7 @@ class ExportedFolder:
         with (
             self.blaming_changes(),
             build_shared(self.files, sources_of(self.files), chosen) as library,
-            HostModel(library, self.name, x.dtype, x.count, y.dtype, y.count) as host,
+            HostModel(library, self.name, x.dtype, x.count, y.dtype, y.count, state_bytes=self.state_bytes) as host,
         ):
             yield host
 
@@ -143,14 +146,16 @@ def open_folder(path: Path) -> ExportedFolder:
         name, paths = check_prefix(manifest["name"]), list(manifest["files"].items())
         x, y = (_tensor(manifest[side]) for side in ("inputs", "outputs"))
         features = tuple(map(_feature, manifest["inputs"][0]["features"]))
-        good = all(is_safe_path(p) and isinstance(digest, str) for p, digest in paths)
+        state_bytes = manifest["state"]["bytes"] if "state" in manifest else 0
+        good = type(state_bytes) is int and 0 <= state_bytes < 2**24 and ("state" not in manifest or state_bytes > 0)
+        good = good and all(is_safe_path(p) and isinstance(digest, str) for p, digest in paths)
         good = good and (not features or x.shape == (len(features),))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, McugenError):
         good = False
     if not good:
         raise InputError(where, "is damaged", _AGAIN)
     files = {p: read_bytes(path / p) for p, _ in paths}
-    return ExportedFolder(path, name, manifest, files, features, x, y)
+    return ExportedFolder(path, name, manifest, files, features, x, y, state_bytes)
 
 
 def _tensor(entries: list[dict[str, Any]]) -> TensorType:
@@ -180,6 +185,7 @@ def run(
     """What the C gives for the rows of ``input_file``, written to ``output_file`` (npy) in the C output type,
     unscaled.
 
+    Rows for a model with state are the pushes of one run from a fresh state; it gives a row for each push that is due.
     ``target``: the host or a board with an emulator; ``compiler``: a C compiler for it, found by default. Also returns
     warnings about the conversion of the input.
     """
@@ -189,10 +195,12 @@ def run(
     progress("compiling")
     if target == HOST:
         with export.host(compiler) as host:
-            y = host.run(x)
+            y, status = _calls(export, host, x)
     else:
         with export.blaming_changes():
-            y = run_target(export.board_model(), x, target, compiler, "-O2", count=False)[0].y
+            ran = run_target(export.board_model(), x, target, compiler, "-O2", count=False)[0]
+        y, status = ran.y, ran.status
+    y = y[status == OK]
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, y, allow_pickle=False)
     write_file(output_file, buffer.getvalue())
@@ -215,28 +223,69 @@ def verify(
     _check_target(target)
     export = open_folder(folder)
     golden = export.golden()
-    x, expected = golden.of_role("input")[0].data, golden.of_role("output")[0].data
+    runs = [_golden_run(golden)]
     more = None if data is None else _references(export, data, progress)
-    rows = x if more is None else np.concatenate([x, more.x])
+    runs += [] if more is None else [more.run]
     progress("compiling")
     built: list[str] = []
     if target == HOST:
         with export.host(compiler) as host:
-            y = host.run(rows)
-            require_equal(expected, y[: len(x)], "golden vectors")  # says more than the self-test
-            require_selftest(host)
+            _require_runs(export, runs, lambda x: _calls(export, host, x))
+            require_selftest(host)  # says less than the golden vectors
     else:
-        with export.blaming_changes():
-            ran, line = run_target(export.board_model(), rows, target, compiler, opt)
-        y, built = ran.y, [line]
-        require_equal(expected, y[: len(x)], f"golden vectors on {target}")
-    lines = [f"{target}: {len(x)} golden vectors equal, every bit; self-test passes", *built]
+        board = export.board_model()
+
+        def on_board(x: Array) -> tuple[Array, Array]:
+            with export.blaming_changes():
+                ran, line = run_target(board, x, target, compiler, opt)
+            built[:] = [line]
+            return ran.y, ran.status
+
+        _require_runs(export, runs, on_board, f" on {target}")
+    what = "pushes" if export.state_bytes else "vectors"
+    lines = [f"{target}: {golden.vectors} golden {what} equal, every bit; self-test passes", *built]
     if export.changed:
         lines.append(f"changed after the export: {', '.join(export.changed)}")
     if more is not None:
-        require_equal(more.y, y[len(x) :], str(data))
-        lines += [*more.warnings, f"{data}: {len(more.x):,} rows equal, every bit", more.distance]
+        lines += [*more.warnings, f"{data}: {len(more.run.x):,} rows equal, every bit", more.distance]
     return lines
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """Inputs (N, ...) and what the C must give: outputs, and statuses (N,)."""
+
+    what: str
+    x: Array
+    y: Array
+    status: Array
+
+
+def _golden_run(golden: Golden) -> _Run:
+    status = golden.of_role("status")
+    zeros = np.zeros(golden.vectors, np.int32)
+    x, y = golden.of_role("input")[0].data, golden.of_role("output")[0].data
+    return _Run("golden vectors", x, y, status[0].data if status else zeros)
+
+
+def _calls(export: ExportedFolder, host: HostModel, x: Array) -> tuple[Array, Array]:
+    """Outputs and statuses of the C on this machine; the rows are one run, if the model has state."""
+    return host.push(x) if export.state_bytes else (host.run(x), np.zeros(len(x), np.int32))
+
+
+def _require_runs(
+    export: ExportedFolder, runs: list[_Run], call: Callable[[Array], tuple[Array, Array]], where: str = ""
+) -> None:
+    """DiffersError unless the C repeats all runs, each from a fresh state; others than pushes run at once."""
+    if export.state_bytes:
+        for run in runs:
+            require_same_run(run.y, run.status, call(run.x), f"{run.what}{where}")
+        return
+    y, _ = call(np.concatenate([run.x for run in runs]))
+    at = 0
+    for run in runs:
+        require_equal(run.y, y[at : at + len(run.x)], f"{run.what}{where}")
+        at += len(run.x)
 
 
 def profile(
@@ -268,8 +317,7 @@ def profile(
 class _More:
     """References for a user's inputs, and what is to be told about them."""
 
-    x: Array
-    y: Array
+    run: _Run
     warnings: tuple[str, ...]
     distance: str
 
@@ -279,7 +327,8 @@ def _references(export: ExportedFolder, data: Path, progress: _Progress) -> _Mor
     refs = export.references()
     x, warnings = refs.read(data)
     y, distance = refs.answer(x)
-    return _More(x, y, tuple(f"warning: {w}" for w in warnings), distance)
+    status = statuses(machine_ops(refs.machine), len(x))
+    return _More(_Run(str(data), x, y, status), tuple(f"warning: {w}" for w in warnings), distance)
 
 
 def compare(golden: Path, device: Path) -> str:

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from mcugen.core.op import MachineOp
 from mcugen.core.types import Array, Model, TensorType
 from mcugen.errors import InternalError
 
@@ -63,17 +64,33 @@ def check_model(model: Model, after: str) -> None:
 
 
 def evaluate(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """All values of the model for a batch of inputs (leading axis: batch)."""
+    """All values of the model for a batch of inputs (leading axis: batch).
+
+    For a model with state the leading axis is time, from a fresh state. Where an op is not due, the push ends, and
+    every value has rows for the pushes that go on: the values that are returned are those of pushes with a result.
+    """
     env: dict[str, Array] = dict(inputs)
     for const in model.consts:
         env[const.name] = const.data
     # Overflow and NaN are results here, as they are in the library and in C; whoever reads them decides.
     with np.errstate(over="ignore", invalid="ignore"):
         for op in model.ops:
-            for name, value in zip(op.outputs, op.eval(*(env[v] for v in op.inputs)), strict=True):
+            results = op.eval(*(env[v] for v in op.inputs))
+            if isinstance(op, MachineOp) and op.state:
+                _keep_due(model, op, env)
+            for name, value in zip(op.outputs, results, strict=True):
                 # A kernel that copies or concatenates knows a count only; the model knows the axes.
                 env[name] = value.reshape(len(value), *model.types[name].shape)
     return env
+
+
+def _keep_due(model: Model, op: MachineOp, env: dict[str, Array]) -> None:
+    """Takes the rows of pushes at which ``op`` is not due out of all values there are."""
+    constant = {c.name for c in model.consts}
+    due = op.due(len(env[op.inputs[0]]))
+    if not due.all():
+        for name in env.keys() - constant:
+            env[name] = env[name][due]
 
 
 def value_type(types: Mapping[str, TensorType], name: str, op: str) -> TensorType:

@@ -122,6 +122,21 @@ def net_lines(model: Model, verified: str) -> list[str]:
     return [comment_text(line) for line in lines]
 
 
+def stream_lines(model: Model, verified: str, about: tuple[str, ...]) -> list[str]:
+    """The comment at the top of a model with state; ``about`` in place of what is known of samples and results."""
+    x, y = model.types[model.inputs[0]], model.types[model.outputs[0]]
+    lines = [f"Source sha256 {model.source.sha256}", verified, ""]
+    if about:
+        lines += about
+    else:
+        lines += [f"Sample: {_tensor_text(x)}."]
+        lines += _signal_lines(model, x) if model.features else []
+        lines += [f"Result: {_tensor_text(y)}."]
+        lines += [f"Classes: {', '.join(model.labels)}."] if model.labels else []
+    lines += ["", *model.notes] if model.notes else []
+    return [comment_text(line) for line in lines]
+
+
 def _tensor_text(t: TensorType) -> str:
     shape = " x ".join(map(str, t.shape))
     meaning = f", real = {t.q.scale!r} * (q - {t.q.zero_point})" if t.q is not None else ""

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from mcugen.core.stream import StateLayout, rhythm, state_layout
 from mcugen.core.types import Feature, Model, TensorType
-from mcugen.emit.model import ABI
+from mcugen.emit.parts import ABI, machine_ops
 from mcugen.target.plan import Assignment, Plan
 
 
@@ -17,7 +18,9 @@ def manifest_of(
     model: Model, plan: Plan, options: dict[str, Any], verification: dict[str, Any], version: str
 ) -> dict[str, Any]:
     """The manifest without the list of files, which the writer adds."""
-    return {
+    layout = state_layout(machine_ops(model))
+    state = {} if layout is None else {"state": _state(model, layout)}
+    return state | {
         "name": model.name,
         "tool": {"name": "mcugen", "version": version, "abi": ABI},
         "source": {"name": model.source.name, "format": model.source.format, "sha256": model.source.sha256},
@@ -36,6 +39,13 @@ def manifest_of(
         "notes": list(model.notes),
         "verification": verification,
     }
+
+
+def _state(model: Model, layout: StateLayout) -> dict[str, Any]:
+    """NAME_state_t, and when a push gives a result."""
+    when = rhythm(machine_ops(model))
+    members = [{"name": f.symbol, "type": f.member.ctype, "size": f.member.size} for f in layout.fields]
+    return {"bytes": layout.size, "align": layout.align, "members": members, "first": when.first, "every": when.every}
 
 
 def _finite(value: float) -> float | None:

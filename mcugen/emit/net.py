@@ -45,8 +45,8 @@ def net_header(model: Model, arena: ArenaPlan, verified: str) -> str:
         layers=len(model.ops),
         in_type=x.dtype.ctype,
         out_type=y.dtype.ctype,
-        quantize=_is_quantized(x),
-        dequantize=_is_quantized(y),
+        quantize=is_quantized(x),
+        dequantize=is_quantized(y),
     )
 
 
@@ -54,8 +54,8 @@ def net_source(model: Model, plan: Plan, arena: ArenaPlan) -> str:
     """The source: tables, descriptors, the arena, and NAME_compute that calls the layers in order."""
     ops = machine_ops(model)
     x, y = model.types[model.inputs[0]], model.types[model.outputs[0]]
-    declarations, local = _values(model, arena)
-    definitions, calls, includes = [], [], {"mcg_quantize.h"} if _is_quantized(x) or _is_quantized(y) else set()
+    declarations, local = arena_pointers(model, arena)
+    definitions, calls, includes = [], [], {"mcg_quantize.h"} if is_quantized(x) or is_quantized(y) else set()
     for i, (op, prefix) in enumerate(zip(ops, op_prefixes(model.name, ops), strict=True)):
         offset = arena.scratch[i]
         names = names_of(plan, scratch="NULL" if offset is None else f"(arena + {offset})")
@@ -73,16 +73,16 @@ def net_source(model: Model, plan: Plan, arena: ArenaPlan) -> str:
         assertions=size_assertions(model),
         tables=[table_text(a) for a in plan.assignments if a.item.role == "table"],
         definitions=definitions,
-        arena=_arena_text(plan.of(f"{model.name}_arena")),
+        arena=arena_text(plan.of(f"{model.name}_arena")),
         in_type=x.dtype.ctype,
         out_type=y.dtype.ctype,
         body=[*declarations, *calls],
-        quantize=_quantize_call(x),
-        dequantize=_dequantize_call(y),
+        quantize=quantize_call(x),
+        dequantize=dequantize_call(y),
     )
 
 
-def _values(model: Model, arena: ArenaPlan) -> tuple[list[str], dict[str, str]]:
+def arena_pointers(model: Model, arena: ArenaPlan) -> tuple[list[str], dict[str, str]]:
     """Pointers into the arena, one a value, and the C name of every value."""
     local = {model.inputs[0]: "x", model.outputs[0]: "y"}
     lines = []
@@ -93,7 +93,7 @@ def _values(model: Model, arena: ArenaPlan) -> tuple[list[str], dict[str, str]]:
     return lines, local
 
 
-def _arena_text(assignment: Assignment) -> str:
+def arena_text(assignment: Assignment) -> str:
     """The static arena. Where it is wrong without the linker fragment, it refers to a symbol that only that defines."""
     item = assignment.item
     return (
@@ -102,19 +102,22 @@ def _arena_text(assignment: Assignment) -> str:
     )
 
 
-def _is_quantized(t: TensorType) -> bool:
+def is_quantized(t: TensorType) -> bool:
+    """Whether NAME_quantize or NAME_dequantize exists for a tensor."""
     return t.q is not None and t.dtype.label in _QUANTIZED
 
 
-def _quantize_call(x: TensorType) -> str:
-    if x.q is None or not _is_quantized(x):
+def quantize_call(x: TensorType) -> str:
+    """The statement of NAME_quantize; empty where there is none."""
+    if x.q is None or not is_quantized(x):
         return ""
     scale = float32_literal(x.q.scale)
     return f"mcg_quantize_{_QUANTIZED[x.dtype.label]}(real, {scale}, {x.q.zero_point}, x, {x.count}u);"
 
 
-def _dequantize_call(y: TensorType) -> str:
-    if y.q is None or not _is_quantized(y):
+def dequantize_call(y: TensorType) -> str:
+    """The statement of NAME_dequantize; empty where there is none."""
+    if y.q is None or not is_quantized(y):
         return ""
     scale = float32_literal(y.q.scale)
     return f"mcg_dequantize_{_QUANTIZED[y.dtype.label]}(y, {scale}, {y.q.zero_point}, real, {y.count}u);"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mcugen.core.op import Item, Names
 from mcugen.ctext.arrays import array_rows
 from mcugen.ctext.comments import comment_text
@@ -45,8 +47,9 @@ def _word(item: Item) -> str:
     return "_Alignas(4) " if item.align < 4 else ""
 
 
-def names_of(plan: Plan, scratch: str = "NULL") -> Names:
-    """How C reaches the items of the plan; ``scratch`` is the pointer to an op's scratch bytes."""
+def names_of(plan: Plan, scratch: str = "NULL", state: Mapping[str, str] | None = None) -> Names:
+    """How C reaches the items of the plan; ``scratch`` is the pointer to an op's scratch bytes, ``state`` has its
+    members."""
     table, section = {}, {}
     for a in plan.assignments:
         if a.item.role == "code":
@@ -55,4 +58,4 @@ def names_of(plan: Plan, scratch: str = "NULL") -> Names:
             table[a.item.symbol] = f"(const {a.item.ctype} *){a.item.symbol}_active"
         else:
             table[a.item.symbol] = a.item.symbol
-    return Names(table, section, scratch)
+    return Names(table, section, scratch, state or {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcugen.core.op import Item, MachineOp, OpText
+from mcugen.core.op import Item, MachineOp, OpText, op_prefixes
 from mcugen.core.types import Model
 from mcugen.emit import contract
 from mcugen.emit.parts import ABI, machine_ops, size_assertions
@@ -38,7 +38,10 @@ def tabular_source(model: Model, plan: Plan) -> str:
     names = names_of(plan)
     ops = machine_ops(model)
     local = {v: v for v in model.types} | {model.inputs[0]: "x", model.outputs[0]: "y"}
-    texts = [op.emit(model.name, _local(op.inputs, local), _local(op.outputs, local), names) for op in ops]
+    texts = [
+        op.emit(prefix, _local(op.inputs, local), _local(op.outputs, local), names)
+        for op, prefix in zip(ops, op_prefixes(model.name, ops), strict=True)
+    ]
     trace = next((i for i, t in enumerate(texts) if t.trace), None)
     item = _trace_item(model)
     return render(

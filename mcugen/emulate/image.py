@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
-from mcugen.core.types import DType
+import numpy as np
+
+from mcugen.core.stream import PENDING
+from mcugen.core.types import Array, DType
 from mcugen.emit.sources import sources_of
 from mcugen.emulate.elf import Elf, read_elf
 from mcugen.emulate.toolchain import CrossCompiler, compile_objects, link
-from mcugen.errors import InputError
+from mcugen.errors import DiffersError, InputError
 from mcugen.resources import resource_dir
 from mcugen.target.board import Board
 from mcugen.target.fragment import fragment_text
@@ -27,6 +30,8 @@ FRAGMENT = "mcugen/mcugen.ld"
 _OWN = "mcg_image"
 #: The folder libc holds headers for compilers that bring none.
 _INCLUDES = ("-I.", f"-I{_OWN}", "-idirafter", f"{_OWN}/libc")
+#: What RAM holds after power-on here, and y before a call.
+UNTOUCHED = 0xA5
 _PORT_FILES = ("mcg_image.h", "memory.c", "empty.c")
 
 
@@ -35,7 +40,8 @@ class BoardModel:
     """The C of a model and how it is called: ``x`` and ``y`` are its types, ``inputs`` and ``outputs`` elements a row.
 
     ``files``: path -> content of an export. ``board``: the board it was placed for, or None. ``regions``: memory by
-    symbol, as placed.
+    symbol, as placed. ``state_bytes``: of a model with state, which is called by NAME_init and NAME_push; rows are then
+    the pushes of one run.
     """
 
     name: str
@@ -46,6 +52,12 @@ class BoardModel:
     outputs: int
     board: str | None = None
     regions: Mapping[str, str] = field(default_factory=dict)
+    state_bytes: int = 0
+
+    @property
+    def entry(self) -> str:
+        """The function that takes a row."""
+        return f"{self.name}_push" if self.state_bytes else f"{self.name}_run"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,9 +135,11 @@ def _own_files(
 def config_text(model: BoardModel) -> str:
     """mcg_image_config.h: which functions of the model the image calls, and with what."""
     name = model.name
+    state = f"#define MCG_IMAGE_STATE {name}_state_t\n#define MCG_IMAGE_INIT {name}_init\n"
     return (
         f'#include "{name}.h"\n'
-        f"#define MCG_IMAGE_RUN {name}_run\n"
+        f"#define MCG_IMAGE_RUN {model.entry}\n"
+        f"{state if model.state_bytes else ''}"
         f"#define MCG_IMAGE_SELFTEST {name}_selftest\n"
         f"#define MCG_IMAGE_X {model.x.ctype}\n"
         f"#define MCG_IMAGE_Y {model.y.ctype}\n"
@@ -181,3 +195,16 @@ SECTIONS
   /DISCARD/ : {{ *(.ARM.exidx) *(.ARM.exidx.*) *(.ARM.extab) *(.ARM.extab.*) *(.eh_frame) }}
 }}
 """
+
+
+def due_results(y: Array, status: Array, model: BoardModel, where: str) -> Array:
+    """``y`` with zeros where no result was due; DiffersError where it was written all the same."""
+    pending = status == PENDING
+    if not pending.any():
+        return y
+    touched = np.flatnonzero((y[pending].view(np.uint8) != UNTOUCHED).any(axis=1))
+    if touched.size:
+        row = np.flatnonzero(pending)[touched[0]]
+        raise DiffersError(where, f"{model.entry} writes y for row {row}, though no result is due")
+    out: Array = np.where(pending[:, None], np.zeros(1, y.dtype), y)
+    return out

@@ -8,15 +8,17 @@ caches; for the first two there is a board under QEMU (``qemu.py``).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mcugen.core.stream import OK, PENDING
 from mcugen.core.types import Array
 from mcugen.emulate.elf import region_at
 from mcugen.emulate.extra import optional
-from mcugen.emulate.image import BoardModel, Image
+from mcugen.emulate.image import BoardModel, Image, due_results
 from mcugen.emulate.recorder import Execution, Recorder
 from mcugen.errors import DiffersError, InputError
 from mcugen.target.board import Board, Region
@@ -28,6 +30,15 @@ _FPU_ENABLED = 0xF << 20
 _GUARD = 0x1_0000
 _INTERRUPTS = {1: "an undefined instruction", 2: "a supervisor call", 3: "a fetch that fails", 4: "a data abort"}
 _INTERRUPTS |= {7: "a breakpoint"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calls:
+    """What rows gave: ``y`` (N, outputs), zeros where no result is due; ``status`` and ``instructions`` (N,)."""
+
+    y: Array
+    status: Array
+    instructions: Array
 
 
 class EmulatedBoard:
@@ -103,9 +114,11 @@ class EmulatedBoard:
     # -- calls
 
     def call(self, address: int, *arguments: int) -> int:
-        """Calls the function at ``address`` as C does, with the whole stack; what it returns in r0."""
+        """Calls the function at ``address`` as C does, with the whole stack; what it returns in r0. At most four words
+        of arguments."""
         arm = self._arm
-        for register, value in zip((arm.UC_ARM_REG_R0, arm.UC_ARM_REG_R1), arguments, strict=False):
+        registers = (arm.UC_ARM_REG_R0, arm.UC_ARM_REG_R1, arm.UC_ARM_REG_R2, arm.UC_ARM_REG_R3)
+        for register, value in zip(registers, arguments, strict=False):
             self.engine.reg_write(register, value)
         self.engine.reg_write(arm.UC_ARM_REG_SP, self._top)
         self.engine.reg_write(arm.UC_ARM_REG_LR, self._stop | 1)
@@ -113,46 +126,76 @@ class EmulatedBoard:
         return int(self.engine.reg_read(arm.UC_ARM_REG_R0))
 
     def run(self, model: BoardModel, x: Array, count: bool = True) -> tuple[Array, Array]:
-        """Outputs (N, outputs) of rows ``x`` (N, inputs) by NAME_run, and instructions (N,), zeros without ``count``.
+        """Outputs and instructions of ``calls``."""
+        found = self.calls(model, x, count)
+        return found.y, found.instructions
 
-        The instructions are those from the entry of NAME_run to its return, veneers of the linker included; those of an
-        IT block count whether their condition holds or not, as they do on the part.
+    def calls(self, model: BoardModel, x: Array, count: bool = True) -> Calls:
+        """Rows ``x`` (N, inputs) through NAME_run, or through NAME_push in one run from a fresh state. Instructions are
+        zeros without ``count``.
+
+        They are those from the entry of the function to its return, veneers of the linker included; those of an IT
+        block count whether their condition holds or not, as they do on the part.
         """
         y = np.zeros((len(x), model.outputs), model.y.np)
+        status = np.zeros(len(x), np.int32)
         instructions = np.zeros(len(x), np.int64)
         blocks: list[tuple[int, int]] = []
+        self._fresh(model)
         hook = self._hook(blocks) if count else None
         for i, row in enumerate(np.ascontiguousarray(x, model.x.np)):
-            y[i] = self._row(model, row, i)
+            y[i], status[i] = self._row(model, row, i)
             instructions[i] = self.instructions(blocks)
             blocks.clear()
         if hook is not None:
             self._unhook(hook)
-        return y, instructions
+        return Calls(due_results(y, status, model, self._where), status, instructions)
 
-    def record(self, model: BoardModel, x: Array) -> tuple[Execution | None, ...]:
-        """What each row of ``x`` executes and accesses; None for a row that the recording itself disturbs.
+    def record(self, model: BoardModel, x: Array, chosen: Sequence[int] | None = None) -> tuple[Execution | None, ...]:
+        """What each row of ``x``, or each ``chosen`` one (ascending), executes and accesses; None for a row that the
+        recording itself disturbs. All rows run: what a push does depends on those before.
 
         Disturbed: outputs or blocks are not those of a run without recording of accesses (see ``recorder.py``).
         """
         rows = np.ascontiguousarray(x, model.x.np)
-        plain: list[tuple[bytes, tuple[tuple[int, int], ...]]] = []
+        wanted = set(range(len(rows)) if chosen is None else chosen)
+        plain = self._executed(model, rows, wanted)
+        found: list[Execution | None] = []
+        self._fresh(model)
+        recorder: Recorder | None = None
+        for i, row in enumerate(rows):
+            if (i in wanted) != (recorder is not None):
+                recorder = self._toggled(recorder)
+            y, _ = self._row(model, row, i)
+            if recorder is not None:
+                execution = recorder.take()
+                found.append(execution if (y.tobytes(), execution.blocks) == plain[i] else None)
+        if recorder is not None:
+            self._toggled(recorder)
+        return tuple(found)
+
+    def _executed(
+        self, model: BoardModel, rows: Array, wanted: set[int]
+    ) -> dict[int, tuple[bytes, tuple[tuple[int, int], ...]]]:
+        """Outputs and blocks of the ``wanted`` rows, without recording of accesses."""
+        found: dict[int, tuple[bytes, tuple[tuple[int, int], ...]]] = {}
         blocks: list[tuple[int, int]] = []
+        self._fresh(model)
         hook = self._hook(blocks)
         for i, row in enumerate(rows):
-            y = self._row(model, row, i)
-            plain.append((y.tobytes(), tuple(blocks)))
+            y, _ = self._row(model, row, i)
+            if i in wanted:
+                found[i] = (y.tobytes(), tuple(blocks))
             blocks.clear()
         self._unhook(hook)
-        recorder = Recorder(self.engine)
-        found: list[Execution | None] = []
-        for i, (row, expected) in enumerate(zip(rows, plain, strict=True)):
-            y = self._row(model, row, i)
-            execution = recorder.take()
-            found.append(execution if (y.tobytes(), execution.blocks) == expected else None)
+        return found
+
+    def _toggled(self, recorder: Recorder | None) -> Recorder | None:
+        """A recorder where there is none, and none where there is one."""
+        if recorder is None:
+            return Recorder(self.engine)
         recorder.close()
-        self.engine.ctl_flush_tb()
-        return tuple(found)
+        return None
 
     def selftest(self, model: BoardModel) -> int:
         """What NAME_selftest returns: 0, or 1 + the first vector that fails; 0 too where there is no self-test."""
@@ -178,17 +221,25 @@ class EmulatedBoard:
         self.engine.hook_del(hook)
         self.engine.ctl_flush_tb()
 
-    def _row(self, model: BoardModel, row: Array, i: int) -> Array:
+    def _fresh(self, model: BoardModel) -> None:
+        """A fresh state, in memory that held something else."""
+        if model.state_bytes:
+            address = self.image.elf.address("mcg_image_state")
+            self.engine.mem_write(address, bytes([POISON]) * model.state_bytes)
+            self.call(self.image.elf.address(f"{model.name}_init"), address)
+
+    def _row(self, model: BoardModel, row: Array, i: int) -> tuple[Array, int]:
         elf = self.image.elf
         x, y = elf.address("mcg_image_x"), elf.address("mcg_image_y")
         size = model.outputs * model.y.size
         self.engine.mem_write(x, row.tobytes())
         self.engine.mem_write(y, bytes([POISON]) * size)
-        status = self.call(elf.address(f"{model.name}_run"), x, y)
-        if status != 0:
-            signed = status - (1 << 32) if status >> 31 else status
-            raise DiffersError(self._where, f"{model.name}_run returns {signed} for row {i}")
-        return np.frombuffer(bytes(self.engine.mem_read(y, size)), model.y.np)
+        state = (elf.address("mcg_image_state"),) if model.state_bytes else ()
+        status = self.call(elf.address(model.entry), *state, x, y)
+        signed = status - (1 << 32) if status >> 31 else status
+        if signed not in ((OK, PENDING) if state else (OK,)):
+            raise DiffersError(self._where, f"{model.entry} returns {signed} for row {i}")
+        return np.frombuffer(bytes(self.engine.mem_read(y, size)), model.y.np), signed
 
     def _length(self, block: tuple[int, int]) -> int:
         """Instructions in a block: an instruction has 4 bytes if its upper five bits are 11101 or more."""

@@ -10,19 +10,20 @@ import shutil
 import struct
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from mcugen.core.types import Array
 from mcugen.emulate.elf import region_at
-from mcugen.emulate.image import BoardModel, Image
+from mcugen.emulate.image import UNTOUCHED, BoardModel, Image, due_results
 from mcugen.emulate.toolchain import run_program
 from mcugen.errors import DiffersError, InputError, InternalError
 from mcugen.target.board import Board
 
 _TIMEOUT_S = 600
-_POISON = b"\xa5"
+_POISON = bytes([UNTOUCHED])
 _FAULT = re.compile(r"FAULT ([0-9a-f]{8}) ([0-9a-f]{8}) ([0-9a-f]{8}) ([0-9a-f]{8})")
 #: Bits of the configurable fault status register.
 _CAUSES = (
@@ -40,8 +41,18 @@ _ADDRESS_VALID = 1 << 15
 _STACK_FAULT = (1 << 12) | (1 << 11) | (1 << 4) | (1 << 3)
 
 
-def run_under_qemu(image: Image, model: BoardModel, board: Board, x: Array) -> tuple[Array, int, int]:
-    """Outputs (N, outputs) of rows ``x`` by NAME_run, bytes of stack, and what NAME_selftest returns.
+@dataclass(frozen=True, slots=True, eq=False)
+class QemuRun:
+    """``y`` (N, outputs) and ``status`` (N,) of the rows; bytes of stack; what NAME_selftest returns."""
+
+    y: Array
+    status: Array
+    stack: int
+    selftest: int
+
+
+def run_under_qemu(image: Image, model: BoardModel, board: Board, x: Array) -> QemuRun:
+    """Rows ``x`` through NAME_run, or through NAME_push from a fresh state; outputs that are not due are zeros.
 
     DiffersError where the program faults; InputError, with the command that installs it, if QEMU is missing.
     """
@@ -64,13 +75,15 @@ def run_under_qemu(image: Image, model: BoardModel, board: Board, x: Array) -> t
         except subprocess.TimeoutExpired:
             raise DiffersError(_where(board), f"does not end within {_TIMEOUT_S} s") from None
         _check(code, text, image, board)
-        y = np.frombuffer((folder / "y.bin").read_bytes(), model.y.np)
+        raw = (folder / "y.bin").read_bytes()
+        answers = np.frombuffer((folder / "status.bin").read_bytes(), "<i4")
         failed, status, selftest, stack = struct.unpack("<IiII", (folder / "report.bin").read_bytes())
     if failed:
-        raise DiffersError(_where(board), f"{model.name}_run returns {status} for row {failed - 1}")
-    if y.size != len(rows) * model.outputs:
-        raise InternalError(_where(board), f"{y.size} results for {len(rows)} rows")
-    return y.reshape(len(rows), model.outputs), stack, selftest
+        raise DiffersError(_where(board), f"{model.entry} returns {status} for row {failed - 1}")
+    if len(raw) != len(rows) * model.outputs * model.y.size or len(answers) != len(rows):
+        raise InternalError(_where(board), f"{len(raw)} bytes of results for {len(rows)} rows")
+    y = np.frombuffer(raw, model.y.np).reshape(len(rows), model.outputs)
+    return QemuRun(due_results(y, answers, model, _where(board)), answers, stack, selftest)
 
 
 def _where(board: Board) -> str:

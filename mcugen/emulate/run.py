@@ -17,11 +17,13 @@ from mcugen.target.board import Board
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoardRun:
-    """``y`` (N, outputs); ``instructions`` (N,) from entry to return of NAME_run, None where the emulator does not
-    count; ``stack_bytes`` used below the caller; ``model_bytes``: what the model adds to each memory, stack and
-    self-test apart; ``selftest``: 0, or 1 + the first vector that fails."""
+    """``y`` (N, outputs) with ``status`` (N,), zeros where no result is due; ``instructions`` (N,) from entry to return
+    of NAME_run or NAME_push, None where the emulator does not count; ``stack_bytes`` used below the caller;
+    ``model_bytes``: what the model adds to each memory, stack and self-test apart; ``selftest``: 0, or 1 + the first
+    vector that fails."""
 
     y: Array
+    status: Array
     instructions: Array | None
     stack_bytes: int
     model_bytes: Mapping[str, int]
@@ -46,13 +48,13 @@ def run_on_board(
 def run_image(image: Image, model: BoardModel, x: Array, board: Board, *, count: bool = True) -> BoardRun:
     """As ``run_on_board``, with an image that is built already."""
     if board.qemu is not None:
-        y, stack, selftest = run_under_qemu(image, model, board, x)
-        return BoardRun(y, None, stack, image.model_bytes, selftest, image.elf)
+        q = run_under_qemu(image, model, board, x)
+        return BoardRun(q.y, q.status, None, q.stack, image.model_bytes, q.selftest, image.elf)
     machine = EmulatedBoard(image, board)
-    y, instructions = machine.run(model, x, count)
+    calls = machine.calls(model, x, count)
     stack = machine.stack_bytes()
-    counts: Array | None = instructions if count else None
-    return BoardRun(y, counts, stack, image.model_bytes, machine.selftest(model), image.elf)
+    counts: Array | None = calls.instructions if count else None
+    return BoardRun(calls.y, calls.status, counts, stack, image.model_bytes, machine.selftest(model), image.elf)
 
 
 def require_emulator(board: Board) -> None:

@@ -72,6 +72,10 @@ class Prepared:
     ``verification`` and ``recorded``: entries of the manifest. ``spend_ram``: tables
     may move to RAM unasked. For people: ``title``, ``facts`` as (label, text), ``details``
     that --explain prints, and ``against``: what the C is compared with.
+
+    A model with state: the rows of ``x`` are the pushes of one run from a fresh state, ``status`` (N,) what each push
+    returns, ``y`` zeros where no result is due (``core.stream.respond`` gives both), ``golden`` the first of them.
+    ``about``: lines of the header on what a sample and a result mean.
     """
 
     machine: Model
@@ -90,6 +94,8 @@ class Prepared:
     facts: tuple[tuple[str, str], ...]
     details: tuple[str, ...] = ()
     against: str = "integer reference"
+    status: Array | None = None
+    about: tuple[str, ...] = ()
 
 
 def dumper(folder: Path | None) -> Callable[[str, Model], None]:

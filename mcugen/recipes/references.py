@@ -34,7 +34,10 @@ class ModelReference(Protocol):
         """Inputs of the C type from a user's file, and warnings about their conversion."""
 
     def answer(self, x: Array) -> tuple[Array, str]:
-        """Outputs for inputs of the C type, and a line on the distance to the float model."""
+        """Outputs for inputs of the C type, and a line on the distance to the float model.
+
+        A row for each input, also where a model with state gives no result yet: zeros then.
+        """
 
 
 @dataclass(frozen=True, slots=True, eq=False)

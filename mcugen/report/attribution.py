@@ -11,6 +11,9 @@ from mcugen.emulate.elf import Elf
 from mcugen.emulate.isa import Decoder
 from mcugen.emulate.recorder import Execution
 
+#: The functions of a model that are the call itself, behind its name; what else it has belongs to an op.
+_CALL = ("run", "run_with", "run_batch", "push", "push_with", "init", "usable", "compute")
+
 Block = tuple[int, int]
 #: The blocks that one op executed in one inference, in order.
 Run = tuple[Block, ...]
@@ -65,7 +68,8 @@ class CallOrder:
 
     def __init__(self, elf: Elf, name: str, layers: int) -> None:
         self._layers = layers
-        own = sorted((f.address, f.address + f.size) for f in elf.functions() if f.name.startswith(f"{name}_"))
+        names = {f"{name}_{part}" for part in _CALL}
+        own = sorted((f.address, f.address + f.size) for f in elf.functions() if f.name.split(".")[0] in names)
         self._starts, self._ends = [a for a, _ in own], [b for _, b in own]
 
     def split(self, executions: Sequence[Execution]) -> list[list[Run]]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mcugen.core.op import MachineOp, op_prefixes
+from mcugen.core.stream import OK
 from mcugen.core.types import Array
 from mcugen.emulate.cycles import WORDS, CycleEstimate, estimate
 from mcugen.emulate.elf import Elf, region_at
@@ -56,7 +57,8 @@ class Profile:
     """What one inference costs. Bytes of ``memory`` are what the model adds to each memory, without stack.
 
     ``worst``: instructions that no input exceeds, as far as the ways round each loop were seen; None where an op
-    has no bound. ``recorded``: rows that cycles, ops and traffic come from.
+    has no bound. ``recorded``: rows that cycles, ops and traffic come from. Rows of a model with state are pushes:
+    ``due`` of them gave a result, ``state`` is the size of NAME_state_t, which is the caller's.
     """
 
     target: str
@@ -74,6 +76,8 @@ class Profile:
     flash: int
     ram: int
     stack: int
+    state: int = 0
+    due: int = 0
 
 
 def measure(
@@ -89,10 +93,14 @@ def measure(
     model, in order; ``compiler``: its name and options, for the report."""
     progress("counting instructions")
     machine = EmulatedBoard(image, board)
-    _, instructions = machine.run(model, x)
+    calls = machine.calls(model, x)
+    instructions = calls.instructions
     rows = _spread(len(x), float(np.mean(instructions)))
     progress("recording accesses")
-    executions = tuple(e for e in machine.record(model, x[rows]) if e is not None)
+    recorded = (
+        machine.record(model, x, _pushes(rows, calls.status)) if model.state_bytes else machine.record(model, x[rows])
+    )
+    executions = tuple(e for e in recorded if e is not None)
     if not executions:
         raise InternalError("profile", "the recording changes what the program computes")
     progress("estimating cycles")
@@ -116,7 +124,16 @@ def measure(
         flash=image.model_bytes.get(home, 0),
         ram=sum(n for r, n in image.model_bytes.items() if r != home),
         stack=machine.stack_bytes(),
+        state=model.state_bytes,
+        due=int(np.count_nonzero(calls.status == OK)) if model.state_bytes else 0,
     )
+
+
+def _pushes(rows: Array, status: Array) -> list[int]:
+    """``rows``, half of them moved to pushes that give a result: those cost most, and may be few."""
+    due = np.flatnonzero(status == OK)
+    few = due[np.unique(np.linspace(0, len(due) - 1, (len(rows) + 1) // 2).astype(np.int64))] if len(due) else due
+    return [int(i) for i in np.union1d(rows[::2] if len(due) else rows, few)]
 
 
 def _spread(rows: int, instructions: float) -> Array:
@@ -131,7 +148,7 @@ def _ops(
     """Instructions by op; the last row is NAME_run itself."""
     prefixes = op_prefixes(model.name, tuple(ops))
     names = [next((i.symbol for i in op.items(p) if i.role == "code"), p) for p, op in zip(prefixes, ops, strict=True)]
-    if all(op.on_stack for op in ops):
+    if all(op.on_stack for op in ops) and not model.state_bytes:
         functions = [
             tuple(i.symbol for i in op.items(p) if i.role == "code") or (op.kernel[0],)
             for p, op in zip(prefixes, ops, strict=True)
@@ -141,11 +158,16 @@ def _ops(
     else:
         parts = CallOrder(elf, model.name, len(ops)).split(executions)
     found = []
-    for n, part in enumerate(parts):
+    for n, every in enumerate(parts):
+        # A push that ends early executes nothing of the ops behind.
+        part = [run for run in every if run] if model.state_bytes else every
+        if not part:
+            found.append(OpProfile(names[n], type(ops[n]).__name__, 0.0, 0, 0.0, 0, None))
+            continue
         counts = [sum(len(decoder.block(*b)) for b in run) for run in part]
-        mean = sum(counts) / len(counts)
+        mean = sum(counts) / len(every)
         if n == len(ops):
-            found.append(OpProfile(f"{model.name}_run", "call", mean, 0, 0.0, 0, max(counts)))
+            found.append(OpProfile(model.entry, "call", mean, 0, 0.0, 0, max(counts)))
             continue
         cost = ops[n].cost()
         worst = worst_case(part, decoder, cost.worst_steps)
@@ -168,7 +190,8 @@ def _traffic(executions: Sequence[Execution], board: Board) -> tuple[Traffic, ..
 def profile_json(p: Profile) -> dict[str, Any]:
     """The profile for machines; sizes in bytes, means over the rows."""
     c = p.cycles
-    return {
+    stream = {"state_bytes": p.state, "due": p.due} if p.state else {}
+    return stream | {
         "target": p.target,
         "clock_hz": p.clock_hz,
         "compiler": p.compiler,
@@ -209,8 +232,10 @@ def profile_lines(p: Profile) -> list[str]:
     traffic = "; ".join(f"{t.region} {t.loads:,.0f} loads, {t.stores:,.0f} stores" for t in p.traffic)
     bound = "" if p.worst is None else f"; worst case over all inputs {p.worst:,}"
     micro = tuple(1e6 * n / p.clock_hz for n in (c.low, c.high))
+    stream = [f"stream        a push a row, {p.due:,} of them gave a result; state {p.state:,} bytes of the caller's"]
     return [
         f"target        {p.target}, emulated; {p.compiler}",
+        *(stream if p.state else []),
         f"instructions  mean {p.mean:,.0f}, max {p.largest:,} over {p.rows:,} rows{bound}",
         f"cycles        {c.low:,.0f} to {c.high:,.0f}, slowest row up to {c.worst:,.0f}: {WORDS}",
         f"time          {micro[0]:,.1f} to {micro[1]:,.1f} us at {p.clock_hz / 1e6:g} MHz: {WORDS}",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mcugen.core.op import MachineOp
+from mcugen.core.stream import has_state, rhythm, state_layout
 from mcugen.core.types import Bound, Model, QParams
 from mcugen.target.plan import Plan
 
@@ -31,8 +33,12 @@ def summary_lines(report: Report) -> list[str]:
     model = report.model
     x, y = model.types[model.inputs[0]], model.types[model.outputs[0]]
     scale = "" if y.q is None else f", {'score' if x.q is None else 'real'} = {_real(y.q)}"
-    call = f"{model.name}_run(const {x.dtype.ctype} x[{x.count}], {y.dtype.ctype} y[{y.count}]){scale}"
+    ops = tuple(op for op in model.ops if isinstance(op, MachineOp))
+    layout = state_layout(ops)
+    function = f"{model.name}_run(" if layout is None else f"{model.name}_push({model.name}_state_t *s, "
+    call = f"{function}const {x.dtype.ctype} x[{x.count}], {y.dtype.ctype} y[{y.count}]){scale}"
     first = [f"{'model':<9} {report.title}", f"{'call':<9} {call}"]
+    first += [] if layout is None else [f"{'state':<9} {layout.size:,} bytes of the caller's; {rhythm(ops).text()}"]
     facts = [f"{label:<9} {text}" for label, text in report.facts if label not in _LAST]
     last = [f"{label:<9} {text}" for label, text in report.facts if label in _LAST]
     return [*first, *facts, f"{'proof':<9} {_proof(report)}", *last]
@@ -63,7 +69,9 @@ def _proof(report: Report) -> str:
     if not report.verified:
         return f"NOT VERIFIED: the C was not compiled; the references agree on {report.vectors:,} vectors"
     what = "every bit and every leaf" if report.traced else "every bit"
-    return f"C == {report.against}, {what}, on {report.vectors:,} vectors"
+    pushes = has_state([op for op in report.model.ops if isinstance(op, MachineOp)])
+    rows = "pushes of one run, and again after a reset" if pushes else "vectors"
+    return f"C == {report.against}, {what}, on {report.vectors:,} {rows}"
 
 
 def memory_lines(plan: Plan, explain: bool) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mcugen.core.op import MachineOp
+from mcugen.core.stream import state_layout
 from mcugen.core.types import Array, DType, Model
 from mcugen.emit.sources import sources_of
 from mcugen.errors import DiffersError
@@ -20,26 +22,38 @@ def check_host(
     y: Array,
     trace: Array | None,
     compiler: HostCompiler,
+    status: Array | None = None,
 ) -> dict[str, Any]:
     """Compile the C and compare outputs ``y`` and, if given, ``trace`` (N, T) for inputs ``x``, before and after the
-    tables have moved to their copies. DiffersError names the first value that is wrong. Returns what was compared."""
+    tables have moved to their copies. ``status`` (N,): the rows are the pushes of one run of a model with state, which
+    runs again from a fresh state too. DiffersError names the first value that is wrong. Returns what was compared."""
     name = machine.name
     x_type, y_type = machine.types[machine.inputs[0]], machine.types[machine.outputs[0]]
     leaf_type, trees = DType.U16, 0
     if trace is not None:
         leaf_type, trees = DType.of(str(trace.dtype)), trace.shape[1]
-    signature = (x_type.dtype, x_type.count, y_type.dtype, y_type.count)
+    layout = state_layout([op for op in machine.ops if isinstance(op, MachineOp)])
+    more: dict[str, Any] = {"leaf_type": leaf_type, "trees": trees, "state_bytes": 0 if layout is None else layout.size}
     with (
         build_shared(files, sources_of(files), compiler, ("-DMCG_TRACE",)) as library,
-        HostModel(library, name, *signature, leaf_type=leaf_type, trees=trees) as host,
+        HostModel(library, name, x_type.dtype, x_type.count, y_type.dtype, y_type.count, **more) as host,
     ):
-        require_equal(y, host.run(x), f"{name}_run")
-        if trace is not None:
-            require_equal(trace, host.leaves(x), f"{name}_leaves")
-        host.init_sections()
-        require_equal(y, host.run(x), f"{name}_run after mcg_sections_init")
+        for when in ("", " after mcg_sections_init"):
+            if status is None:
+                require_equal(y, host.run(x), f"{name}_run{when}")
+            else:
+                require_same_run(y, status, host.push(x), f"{name}_push{when}")
+            if trace is not None and not when:
+                require_equal(trace, host.leaves(x), f"{name}_leaves")
+            host.init_sections()
         require_selftest(host)
     return {"host": "equal", "vectors": len(x)} | ({"leaves": "equal"} if trace is not None else {})
+
+
+def require_same_run(y: Array, status: Array, found: tuple[Array, Array], what: str) -> None:
+    """DiffersError unless the run ``found`` (results, statuses) has the statuses, and every bit of the results."""
+    require_equal(status, found[1], f"status of {what}")
+    require_equal(y, found[0], what)
 
 
 def require_equal(expected: Array, found: Array, what: str) -> None:
@@ -58,4 +72,4 @@ def require_selftest(host: HostModel) -> None:
         raise DiffersError(f"{host.name}_selftest", f"vector {failed - 1} fails")
 
 
-__all__ = ["check_host", "require_equal", "require_selftest", "sources_of"]
+__all__ = ["check_host", "require_equal", "require_same_run", "require_selftest", "sources_of"]

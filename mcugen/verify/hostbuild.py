@@ -15,11 +15,15 @@ from typing import Any
 import cffi
 import numpy as np
 
+from mcugen.core.stream import OK, PENDING
 from mcugen.core.types import Array, DType
 from mcugen.errors import DiffersError, InputError, InternalError
 from mcugen.verify.compiler import BASE_FLAGS, HostCompiler, compile_c, find_host_compiler
 
 __all__ = ["HostCompiler", "HostModel", "build_shared", "find_host_compiler"]
+
+#: What memory holds that nobody has written: a state before NAME_init, and y before NAME_push.
+_STALE, _UNTOUCHED = b"\x5a", b"\xa5"
 
 SHARED_FLAGS = (*BASE_FLAGS, "-O2", "-fPIC", "-shared")
 
@@ -55,7 +59,8 @@ class HostModel:
     """The functions of one model in a shared library. A context manager: the library is closed at its end.
 
     ``input_count`` and ``output_count`` are elements a sample. ``leaf_type`` and ``trees`` are needed for
-    ``leaves`` only, of a library that was built with -DMCG_TRACE.
+    ``leaves`` only, of a library that was built with -DMCG_TRACE. ``state_bytes``: of a model with state, which has
+    ``push`` instead of ``run``.
     """
 
     def __init__(
@@ -69,17 +74,21 @@ class HostModel:
         *,
         leaf_type: DType = DType.U16,
         trees: int = 0,
+        state_bytes: int = 0,
     ) -> None:
         self.name = name
         self._in, self._inputs = input_type, input_count
         self._out, self._outputs = output_type, output_count
         self._leaf, self._trees = leaf_type, trees
+        self._state_bytes = state_bytes
         self._ffi = cffi.FFI()
         x, y, leaf = input_type.ctype, output_type.ctype, leaf_type.ctype
         self._ffi.cdef(
             f"int32_t {name}_run(const {x} *x, {y} *y);"
             f"int32_t {name}_run_batch(const {x} *x, {y} *y, uint32_t n);"
             f"int32_t {name}_leaves(const {x} *x, {leaf} *leaf);"
+            f"void {name}_init(void *s);"
+            f"int32_t {name}_push(void *s, const {x} *x, {y} *y);"
             f"int32_t {name}_selftest(void);"
             "void mcg_sections_init(void);"
         )
@@ -128,6 +137,48 @@ class HostModel:
                 status = int(one(x_ptr + i * self._inputs, y_ptr + i * self._outputs))
                 self._check(f"{self.name}_run", status, i)
         return y
+
+    def push(self, x: Array) -> tuple[Array, Array]:
+        """One run from a fresh state: the result of each sample of ``x`` (n, ...), (n, output_count), and the statuses
+        (n,) int32; zeros where nothing is due.
+
+        DiffersError if NAME_push returns an error, or touches y without a result.
+        """
+        return self.push_all([x])[0]
+
+    def push_all(self, runs: Sequence[Array]) -> list[tuple[Array, Array]]:
+        """As ``push`` for several streams at once, each with a state of its own: one sample of each in turn."""
+        rows = [self._rows(x) for x in runs]
+        states = [self._fresh_state() for _ in rows]
+        found = [(np.zeros((len(r), self._outputs), self._out.np), np.zeros(len(r), np.int32)) for r in rows]
+        for i in range(max(map(len, rows), default=0)):
+            for r, state, (y, status) in zip(rows, states, found, strict=True):
+                if i < len(r):
+                    status[i] = self._push_one(state, r[i], y[i], i)
+        return found
+
+    def _fresh_state(self) -> Any:
+        """A state after NAME_init, in memory that held something else. Twice the size: pointers may be wider here."""
+        if self._state_bytes == 0:
+            raise InternalError(self.name, "push() needs the size of the state")
+        words = self._state_bytes // 4 + 1
+        state = self._ffi.new("uint64_t[]", words)
+        self._ffi.buffer(state)[:] = _STALE * (8 * words)
+        self._function(f"{self.name}_init")(state)
+        return state
+
+    def _push_one(self, state: Any, x: Array, y: Array, i: int) -> int:
+        """Pushes one sample; ``y`` stays as it is where no result is due."""
+        out = np.frombuffer(np.full(max(y.nbytes, 1), _UNTOUCHED[0], np.uint8), y.dtype, y.size)
+        push = self._function(f"{self.name}_push")
+        status = int(push(state, self._pointer(x, self._in), self._pointer(out, self._out)))
+        if status == PENDING and out.tobytes() != _UNTOUCHED * y.nbytes:
+            raise DiffersError(self.name, f"{self.name}_push writes y for sample {i}, though no result is due")
+        if status == OK:
+            y[:] = out
+        elif status != PENDING:
+            self._check(f"{self.name}_push", status, i)
+        return status
 
     def leaves(self, x: Array) -> Array:
         """The leaf of each tree, (n, trees) of the leaf type, for samples ``x`` (n, ...)."""
