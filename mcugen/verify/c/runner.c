@@ -102,6 +102,9 @@ static int check_arguments(const job_t *job, unsigned char *x, unsigned char *y)
     void *none = NULL;
     int ok = status_is(CALL(none, (void *)y), MCG_ERR_ARG, 0, "x null");
     ok = status_is(CALL((void *)x, none), MCG_ERR_ARG, 0, "y null") && ok;
+#if defined(RUNNER_PUSH)
+    ok = status_is(RUNNER_PUSH(none, (void *)x, (void *)y), MCG_ERR_ARG, 0, "state null") && ok;
+#endif
     if (golden_element_bytes(job->in->dtype) > 1u) {
         ok = status_is(CALL((void *)(x + 1), (void *)y), MCG_ERR_ARG, 0, "x misaligned") && ok;
     }
