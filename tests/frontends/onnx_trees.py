@@ -16,7 +16,8 @@ from mcugen.core.types import Array, Model
 from mcugen.frontends.onnx import load_onnx
 
 ML = "ai.onnx.ml"
-MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
+SECOND = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
+MODES = SECOND[:6]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,79 @@ def classifier(trees: Sequence[Any], features: int, labels: Sequence[int | str],
         **more,
     )
     return graph([made], features, "label y")
+
+
+def ensemble(trees: Sequence[Any], features: int, double: bool = False, **more: Any) -> onnx.ModelProto:
+    """x -> y by one TreeEnsemble of ai.onnx.ml 5. A Split of mode BRANCH_MEMBER has a tuple as its value."""
+    inner: list[tuple[Any, ...]] = []
+    leaves: list[tuple[int, float]] = []
+    roots, members = [], []
+    for root in trees:
+        roots.append(len(inner))
+        inner.append(())
+        todo = [(root, len(inner) - 1)]
+        while todo:
+            split, number = todo.pop(0)
+            if not isinstance(split, Split):  # a tree of one leaf: a node with both children the same
+                leaves.append((0, split))
+                inner[number] = (0.0, 0, 0, *(len(leaves) - 1, 1) * 2, 0)
+                continue
+            refs: list[int] = []
+            for child in (split.yes, split.no):
+                if isinstance(child, Split):
+                    refs += [len(inner), 0]
+                    inner.append(())
+                    todo.append((child, len(inner) - 1))
+                else:
+                    refs += [len(leaves), 1]
+                    ((target, weight),) = (child if isinstance(child, dict) else {0: child}).items()
+                    leaves.append((target, weight))
+            value = 0.0 if isinstance(split.value, tuple) else split.value
+            inner[number] = (value, split.feature, SECOND.index(split.mode), *refs, int(split.nan_yes))
+    for split in (n for root in trees for n in _splits(root)):
+        if isinstance(split.value, tuple):
+            members += [*split.value, np.nan]
+    kind, code = (np.float64, TensorProto.DOUBLE) if double else (np.float32, TensorProto.FLOAT)
+    splits, features_, modes, yes, yes_leaf, no, no_leaf, nan = zip(*inner, strict=True)
+
+    def tensor(name: str, values: Any, dtype: Any, element: int) -> onnx.TensorProto:
+        data = np.array(values, dtype)
+        return helper.make_tensor(name, element, data.shape, data.tobytes(), raw=True)
+
+    more.setdefault("n_targets", 1)
+    if members:
+        more["membership_values"] = tensor("membership_values", members, kind, code)
+    made = helper.make_node(
+        "TreeEnsemble",
+        ["x"],
+        ["y"],
+        "trees",
+        domain=ML,
+        tree_roots=roots,
+        nodes_splits=tensor("nodes_splits", splits, kind, code),
+        nodes_featureids=list(features_),
+        nodes_modes=tensor("nodes_modes", modes, np.uint8, TensorProto.UINT8),
+        nodes_truenodeids=list(yes),
+        nodes_trueleafs=list(yes_leaf),
+        nodes_falsenodeids=list(no),
+        nodes_falseleafs=list(no_leaf),
+        nodes_missing_value_tracks_true=list(nan),
+        leaf_targetids=[t for t, _ in leaves],
+        leaf_weights=tensor("leaf_weights", [w for _, w in leaves], kind, code),
+        **more,
+    )
+    return graph([made], features, dtype=TensorProto.DOUBLE if double else TensorProto.FLOAT, ml=5)
+
+
+def _splits(root: Any) -> list[Split]:
+    """All inner nodes, in the order in which ``ensemble`` numbers them."""
+    out, todo = [], [root]
+    while todo:
+        node = todo.pop(0)
+        if isinstance(node, Split):
+            out.append(node)
+            todo += [node.yes, node.no]
+    return out
 
 
 def load(model: onnx.ModelProto) -> Model:

@@ -74,6 +74,10 @@ def _leaves(c: Call, raw: RawTrees, found: Expanded, n_features: int, outputs: i
     """The forest with one value a leaf where the trees take turns with the outputs, else with all of them."""
     if raw.target_of.size and not (raw.target_of.min() >= 0 and raw.target_of.max() < outputs):
         c.broken(f"a weight for output {raw.target_of.max()}; there are {outputs}")
+    if len(np.unique(raw.node_of * outputs + raw.target_of)) < raw.weight.size:
+        c.refuse(
+            "a leaf with two weights for one output, which runtimes understand differently", "add them in the file"
+        )
     if not np.isfinite(raw.weight).all():
         c.broken("a leaf value is not finite", "the training diverged; train again")
     count = np.bincount(raw.node_of, minlength=raw.mode.size)
@@ -129,7 +133,7 @@ def _single_sums(raw: RawTrees, found: _Leaves, base: Array, columns: tuple[Colu
 
 def _regressor(c: Call, columns: tuple[Column, ...], n_features: int) -> Parts:
     raw = read_new(c) if c.node.op == "TreeEnsemble" else read_classic(c, "target")
-    outputs = c.get_int("n_targets", 1)
+    outputs = c.get_int("n_targets", int(raw.target_of.max(initial=0)) + 1)
     if not 1 <= outputs <= 1 << 15:
         c.broken(f"{outputs} targets")
     aggregate = _word(c, "aggregate_function", _AGGREGATES, "SUM")

@@ -164,15 +164,13 @@ def _find(c: Call, keys: dict[tuple[int, int], int], tree: Array, ids: Array, us
 
 
 def _roots(c: Call, tree: Array, inner: Array, yes: Array, no: Array) -> Array:
-    """(T,) the node of each tree that is nobody's child, trees in the order of the file."""
+    """(T,) the first node of each tree in the file, which onnxruntime takes for the root; it must be nobody's child."""
     parents = np.bincount(np.concatenate([yes[inner], no[inner]]), minlength=tree.size)
     _require_no_cycle(c, parents, inner, yes, no)
-    roots = np.flatnonzero(parents == 0)
-    _, first = np.unique(tree, return_index=True)
-    if len(np.unique(tree[roots])) < len(roots) or len(roots) != len(first):
-        c.broken("a tree has no root, or several")
-    place = {int(tree[k]): k for k in first.tolist()}
-    return np.array(sorted(roots.tolist(), key=lambda r: place[int(tree[r])]), np.int64)
+    roots = np.flatnonzero(np.concatenate([[True], tree[1:] != tree[:-1]]))
+    if len(np.unique(tree[roots])) < len(roots) or parents[roots].any():
+        c.broken("a tree is not in one piece, or does not begin with its root")
+    return roots
 
 
 def _require_no_cycle(c: Call, parents: Array, inner: Array, yes: Array, no: Array) -> None:
