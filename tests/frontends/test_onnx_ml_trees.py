@@ -20,6 +20,7 @@ from onnx_trees import MODES, Split, around, classifier, ensemble, graph, load, 
 import mcugen
 from mcugen.core.types import Array
 from mcugen.errors import InputError, McugenError, UnsupportedError
+from mcugen.frontends.onnx.ml_trees import ATTRIBUTES
 from mcugen.trees.source import Average, Link
 
 MAX, TINY = float(np.finfo(np.float32).max), 1.401298464324817e-45
@@ -353,6 +354,12 @@ def test_order_of_nodes(back: bool) -> None:
             load(model)
     else:
         agrees(model, around([1.0, 3.0])[:, None])
+
+
+def test_every_attribute_of_the_specification_is_known() -> None:
+    for op, known in ATTRIBUTES.items():
+        schemas = [s for s in onnx.defs.get_all_schemas_with_history() if (s.name, s.domain) == (op, ot.ML)]
+        assert known == {name for s in schemas for name in s.attributes}, op
 
 
 # All the way to C.

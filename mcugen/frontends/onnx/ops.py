@@ -43,7 +43,6 @@ _WINDOW = "kernel_shape strides pads dilations auto_pad"
 _RNN = "direction hidden_size layout activations activation_alpha activation_beta clip"
 _QDQ = "quantize with quant_format=QuantFormat.QDQ"
 _LINEAR = "coefficients intercepts post_transform"
-_LABELS = "classlabels_ints classlabels_int64s classlabels_strings"
 _TWO = "fold its constants, or compute it in the application"
 
 OPS: dict[tuple[str, str], Row] = {
@@ -112,9 +111,11 @@ OPS: dict[tuple[str, str], Row] = {
     # Classic models; graphs with tree ensembles are read elsewhere (ml_graph.py).
     (ML, "Scaler"): _row(classic.scaler, 1, 1, "offset scale"),
     (ML, "LinearRegressor"): _row(classic.linear_regressor, 1, 1, f"{_LINEAR} targets"),
-    (ML, "LinearClassifier"): _row(classic.linear_classifier, 1, 1, f"{_LINEAR} {_LABELS} multi_class"),
+    (ML, "LinearClassifier"): _row(
+        classic.linear_classifier, 1, 1, f"{_LINEAR} classlabels_ints classlabels_strings multi_class"
+    ),
     (ML, "Normalizer"): _row(classic.normalizer, 1, 1, "norm"),
-    (ML, "ZipMap"): _row(classic.zip_map, 1, 1, _LABELS),
+    (ML, "ZipMap"): _row(classic.zip_map, 1, 1, "classlabels_int64s classlabels_strings"),
     (ML, "ArrayFeatureExtractor"): _row(classic.array_feature_extractor, 2, 2),
 }
 #: onnxruntime's own forms for element types that ai.onnx got later only.
