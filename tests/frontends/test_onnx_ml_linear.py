@@ -72,7 +72,7 @@ def test_label_and_zip_map() -> None:
     loaded = load(net(nodes, ("N", 3), outputs="l y"))
     assert loaded.outputs == ("y",)
     assert loaded.labels == ("no", "yes")
-    assert any("output 'l' is left out" in n for n in loaded.notes)
+    assert any("output 'l' holds class labels" in n for n in loaded.notes)
     same_as_runtime(net([*nodes[:2], node("Identity", "p", "y")], ("N", 3)))
 
 

@@ -148,7 +148,7 @@ def _finish(graph: Graph, values: Mapping[str, Value], program: Program) -> tupl
             continue
         elif isinstance(value, ClassLabel):
             if any(isinstance(values[v], Activated) for v in graph.outputs):
-                program.notes.append(f"{what} is left out: --output class gives the index of the class")
+                program.notes.append(f"{what} holds class labels: --output class gives their index")
             else:
                 outputs.append(_index(program, value, out))
         elif not isinstance(value, Activated):
