@@ -36,15 +36,18 @@ def pack(value: Any) -> bytes:
     return buffer.getvalue()
 
 
-def unpack(data: bytes, registry: Mapping[str, type], where: str) -> Any:
-    """The value packed in ``data``; only classes of ``registry`` (by name) are made."""
+def unpack(data: bytes, registries: Mapping[str, Mapping[str, type]], where: str) -> Any:
+    """The value packed in ``data``. ``registries``: for the class of the value itself, the classes that it may hold.
+
+    Nothing else is ever made. Each root class has its own, because families may use one name for different classes.
+    """
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             meta = json.loads(archive["meta"].tobytes())
             if meta["format"] != _FORMAT:
                 raise ValueError(meta["format"])
             arrays = [archive[str(i)] for i in range(len(archive.files) - 1)]
-        return _from_json(meta["value"], arrays, registry)
+        return _from_json(meta["value"], arrays, registries[meta["value"]["class"]])
     except (OSError, ValueError, KeyError, TypeError, IndexError, EOFError, zipfile.BadZipFile) as e:
         what = f"is damaged or from another version of mcugen ({type(e).__name__})"
         raise InputError(where, what, "export the model again") from None

@@ -86,9 +86,13 @@ class NetReference:
         return y, f"float net on these inputs: mean distance {gap.mean():.4g}, largest {gap.max():.4g}"
 
 
+#: What a file of each family may hold.
+_CLASSES = {References.__name__: TREE_CLASSES, NetReferences.__name__: NET_CLASSES}
+
+
 def read_references(data: bytes, where: str) -> TreeReference | NetReference:
     """The references of an export's file; InputError if it is damaged or of another version."""
-    value = unpack(data, {**TREE_CLASSES, **NET_CLASSES}, where)
+    value = unpack(data, _CLASSES, where)
     if isinstance(value, References):
         return TreeReference(value)
     if isinstance(value, NetReferences):

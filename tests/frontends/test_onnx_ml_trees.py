@@ -384,3 +384,19 @@ def test_exported(seed: int, tmp_path: Path) -> None:
     mcugen.export(model, tmp_path / "m", name="m", leaf="float32")
     y, _ = mcugen.run(tmp_path / "m", tmp_path / "x.npy", tmp_path / "y.npy")
     assert (y == runtime(model, x)[0]).all()
+
+
+@pytest.mark.parametrize("output", ["class", "proba"])
+def test_several_classes_exported(output: str, tmp_path: Path) -> None:
+    """Every verb on the folder: classes of one name in two families must not be mixed up in its reference."""
+    model = classifier(THREE, 1, ["a", "b", "c"], post_transform="SOFTMAX")
+    np.save(tmp_path / "x.npy", X)
+    mcugen.export(model, tmp_path / "m", name="m", leaf="float32", output=output)
+    y, _ = mcugen.run(tmp_path / "m", tmp_path / "x.npy", tmp_path / "y.npy")
+    lines = mcugen.verify(tmp_path / "m", tmp_path / "x.npy")
+    assert any(f"{len(X)} rows equal, every bit" in line for line in lines)
+    label, scores_ = runtime(model, X)
+    if output == "class":
+        assert ["abc"[i] for i in y[:, 0]] == label.tolist()
+    else:
+        np.testing.assert_allclose(y, scores_, rtol=0, atol=1e-6)
