@@ -3,7 +3,7 @@
  */
 #include "mcg_nn_softmax.h"
 
-void mcg_softmax_s8(const uint32_t *table, const int8_t *x, int8_t *y, uint32_t rows, uint32_t k)
+void mcg_softmax_s8(const uint32_t *table, const int8_t *x, int8_t *y, uint32_t rows, uint32_t k, uint32_t units)
 {
     for (; rows != 0u; --rows, x += k, y += k) {
         int32_t largest = x[0];
@@ -19,9 +19,9 @@ void mcg_softmax_s8(const uint32_t *table, const int8_t *x, int8_t *y, uint32_t 
             uint32_t p;
             if (k < 512u) { /* e <= 2^23 and sum < 2^32: the numerator stays below 2^32 */
                 const uint32_t s = (uint32_t)sum;
-                p = ((e << 8) + (s >> 1)) / s;
+                p = (units * e + (s >> 1)) / s;
             } else {
-                p = (uint32_t)((((uint64_t)e << 8) + (sum >> 1)) / sum);
+                p = (uint32_t)(((uint64_t)units * e + (sum >> 1)) / sum);
             }
             y[i] = (int8_t)((int32_t)(p > 255u ? 255u : p) - 128);
         }

@@ -14,23 +14,24 @@ from plain_rig import LOC, Case, check_board, check_c, i8, ints
 from mcugen.core.types import DType, QParams, TensorType
 from mcugen.errors import InternalError
 from mcugen.nn.ops.qargmax import QArgMax
-from mcugen.nn.ops.qsoftmax import SOFTMAX_PARAMS, QSoftmax, softmax_table
+from mcugen.nn.ops.qsoftmax import SOFTMAX_PARAMS, QSoftmax, softmax_table, softmax_units
 
 
-def softmax(rows: int, k: int, scale: float) -> QSoftmax:
-    return QSoftmax(("x",), ("y",), LOC, rows, k, softmax_table(QParams(scale, 3)))
+def softmax(rows: int, k: int, scale: float, units: int = 256) -> QSoftmax:
+    return QSoftmax(("x",), ("y",), LOC, rows, k, softmax_table(QParams(scale, 3)), units)
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(1, 4), st.integers(1, 40), st.floats(1e-3, 1.0), st.integers(0, 99))
-def test_within_half_a_unit_of_the_formula(rows: int, k: int, scale: float, seed: int) -> None:
-    op = softmax(rows, k, scale)
-    op.check({"x": i8((rows, k), QParams(scale, 3)), "y": i8((rows, k), SOFTMAX_PARAMS)})
+@given(st.integers(1, 4), st.integers(1, 40), st.floats(1e-3, 1.0), st.integers(0, 99), st.integers(1, 256))
+def test_within_half_a_unit_of_the_formula(rows: int, k: int, scale: float, seed: int, units: int) -> None:
+    op = softmax(rows, k, scale, units)
+    q_out = QParams(float(np.float32(1 / units)), -128)
+    op.check({"x": i8((rows, k), QParams(scale, 3)), "y": i8((rows, k), q_out)})
     x = ints(seed, rows * k).reshape(1, rows, k)
     e = np.exp(x * scale - (x * scale).max(axis=2, keepdims=True))
-    exact = np.minimum(256 * e / e.sum(axis=2, keepdims=True), 255) - 128
+    exact = np.minimum(units * e / e.sum(axis=2, keepdims=True), 255) - 128
     # Each exponential is off by half of 2^-23 and their sum is 1 or more; the sum's half is rounded down.
-    bound = 0.5 + 256 * (k + 1) * 2.0**-23
+    bound = 0.5 + units * (k + 1) * 2.0**-23
     assert np.abs(op.eval(x)[0] - exact).max() <= bound
 
 
@@ -56,6 +57,8 @@ def test_emitted_c(tmp_path: Path) -> None:
         )
     ]
     cases.append(Case(softmax(1, 511, 1e-9), (np.full((1, 511), 5, np.int8),)))
+    for units, k in ((255, 12), (255, 600), (1, 4), (100, 9)):
+        cases.append(Case(softmax(2, k, 0.05, units), (ints(units, 2 * k).reshape(2, k),)))
     for i, dtype in enumerate((DType.I8, DType.I16, DType.F32)):
         x = ints(i, 210, -3, 3).astype(dtype.np)
         if dtype is DType.F32:
@@ -66,11 +69,24 @@ def test_emitted_c(tmp_path: Path) -> None:
     check_board(cases, tmp_path)
 
 
+def test_units_of_scales() -> None:
+    """1/256, what a file says for 1/255, and scales that no units give."""
+    near = float(np.float32(1 / 255))
+    found = [softmax_units(QParams(s, z)) for s, z in ((1 / 256, -128), (near, -128), (near, 0), (0.0035, -128))]
+    assert found == [256, 255, None, None]
+    assert [softmax_units(QParams(s, -128)) for s in (1.0, 1 / 257, 2.0, 1e-30)] == [1, None, None, None]
+
+
 def test_broken_fields_are_our_bug() -> None:
     op = softmax(2, 5, 0.1)
     types = {"x": i8((2, 5), QParams(0.1, 3)), "y": i8((2, 5), SOFTMAX_PARAMS)}
     op.check(types)
-    for broken in (replace(op, k=4), replace(op, table=op.table[:255]), replace(op, table=op.table // 2)):
+    for broken in (
+        replace(op, k=4),
+        replace(op, units=255),
+        replace(op, table=op.table[:255]),
+        replace(op, table=op.table // 2),
+    ):
         with pytest.raises(InternalError, match="QSoftmax"):
             broken.check(types)
     with pytest.raises(InternalError, match="scale"):

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from mcugen.core.types import Array, DType, QParams
+from mcugen.core.types import Array, DType
 from mcugen.nn.ops.move import padded_copy, strided_slice
 from mcugen.nn.ops.qadd import QAdd, add_of
 from mcugen.nn.ops.qargmax import QArgMax
@@ -14,7 +14,7 @@ from mcugen.nn.ops.qconcat import QConcat
 from mcugen.nn.ops.qmul import QMul
 from mcugen.nn.ops.qpool import QPool, pool_of
 from mcugen.nn.ops.qscale import QScale, scale_of
-from mcugen.nn.ops.qsoftmax import QSoftmax, softmax_table
+from mcugen.nn.ops.qsoftmax import SOFTMAX_PARAMS, QSoftmax, softmax_table, softmax_units
 from mcugen.nn.ops.qtable import QTable, table_of
 from mcugen.nn.quantize.lower import CHW, HWC, Lowering, shape3
 from mcugen.nn.quantize.rules_linear import clamp_of
@@ -37,8 +37,6 @@ from mcugen.nn.source import (
     Softmax,
     Transpose,
 )
-
-_SOFTMAX_PARAMS = QParams(1.0 / 256.0, -128)
 
 
 def lower_reshape(to: Lowering, step: Fused) -> None:
@@ -197,14 +195,16 @@ def _pool(
     source = to.stored[value]
     planar = source.logical == source.shape and same_order(source, CHW)
     x = to.arranged(value, CHW if planar else HWC)
-    q_in = to.q(value)
-    q_out = q_in if kind == "max" else to.q(step.result)
-    stored = Stored(step.result, out_shape, out_shape, CHW if planar else HWC)
-    to.new_value(step.result, stored)
-    pool = pool_of(kind, shape3(x.shape), out_shape, kernel, stride, pads, dilation, count_pads, planar, q_in, q_out)
-    to.add(QPool((x.name,), (stored.name,), step.op.loc, *pool))
-    if kind == "max" and to.q(step.result) != q_in:
-        raise to.unsupported(step, "a max pool that changes its scale")
+    q_in, q_out = to.q(value), to.q(step.result)
+    layout = (out_shape, out_shape, CHW if planar else HWC)
+    # A maximum is one of its elements: where the result has another scale, a table changes it afterwards.
+    rescale = kind == "max" and q_out != q_in
+    name, q = (f"{step.result}_max", q_in) if rescale else (step.result, q_out)
+    to.new_value(step.result, Stored(name, *layout), q=q)
+    pool = pool_of(kind, shape3(x.shape), out_shape, kernel, stride, pads, dilation, count_pads, planar, q_in, q)
+    to.add(QPool((x.name,), (name,), step.op.loc, *pool))
+    if rescale:
+        to.stored[step.result] = to.rescaled(to.stored[step.result], q_in, q_out, step.op.loc)
 
 
 def lower_softmax(to: Lowering, step: Fused) -> None:
@@ -216,12 +216,13 @@ def lower_softmax(to: Lowering, step: Fused) -> None:
     perm = (*(a for a in range(len(shape)) if a != axis), axis)
     x = to.arranged(op.inputs[0], perm)
     q_in, q_out = to.q(op.inputs[0]), to.q(step.result)
-    stored = Stored(step.result, shape, shape, perm)
-    name = step.result if q_out == _SOFTMAX_PARAMS else f"{step.result}_256"
-    to.new_value(step.result, Stored(name, shape, shape, perm), q=_SOFTMAX_PARAMS)
-    to.add(QSoftmax((x.name,), (name,), op.loc, prod(shape) // shape[axis], shape[axis], softmax_table(q_in)))
-    if name != stored.name:
-        to.stored[step.result] = to.rescaled(to.stored[step.result], _SOFTMAX_PARAMS, q_out, op.loc)
+    units = softmax_units(q_out)
+    name, q = (step.result, q_out) if units is not None else (f"{step.result}_256", SOFTMAX_PARAMS)
+    to.new_value(step.result, Stored(name, shape, shape, perm), q=q)
+    sizes = (prod(shape) // shape[axis], shape[axis])
+    to.add(QSoftmax((x.name,), (name,), op.loc, *sizes, softmax_table(q_in), units or 256))
+    if units is None:
+        to.stored[step.result] = to.rescaled(to.stored[step.result], q, q_out, op.loc)
 
 
 def lower_argmax(to: Lowering, step: Fused) -> None:

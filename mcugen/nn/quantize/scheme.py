@@ -148,7 +148,11 @@ def _preserves(op: NetOp) -> bool:
 
 
 def _mark(model: Model, value: str, readers: Mapping[str, list[int]]) -> QParams | None:
+    """The scale that the file gives a value: that of its FakeQuant, also of one behind an op that only chooses and
+    moves elements, for rounding before it is rounding behind it."""
     ops: list[Op] = [model.ops[i] for i in readers.get(value, [])]
+    if len(ops) == 1 and isinstance(ops[0], NetOp) and _preserves(ops[0]) and value not in model.outputs:
+        return _mark(model, ops[0].outputs[0], readers)
     marks = [op for op in ops if isinstance(op, FakeQuant)]
     if not marks:
         return None
