@@ -8,7 +8,7 @@ from mcugen.core.types import Array
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
-def fma_f32(a: Array, b: Array, c: Array) -> Array:
+def fma_f32(a: Array | np.float32, b: Array, c: Array) -> Array:
     """float32 arrays -> float32.
 
     The product of two float32 is exact in float64. The sum is rounded to odd there (Boldo and Melquiond, 2008:

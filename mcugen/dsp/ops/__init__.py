@@ -5,11 +5,19 @@ from mcugen.dsp.ops.biquad_f32 import BiquadF32
 from mcugen.dsp.ops.biquad_q15 import BiquadQ15
 from mcugen.dsp.ops.biquad_q31 import BiquadQ31
 from mcugen.dsp.ops.biquad_q63 import BiquadQ63
+from mcugen.dsp.ops.dc_remove import DcRemove
+from mcugen.dsp.ops.exp_smooth import ExpSmooth
 from mcugen.dsp.ops.fir_f32 import FirF32
 from mcugen.dsp.ops.fir_q15 import FirQ15
 from mcugen.dsp.ops.fir_q31 import FirQ31
+from mcugen.dsp.ops.keep_every import KeepEvery
+from mcugen.dsp.ops.running_extreme import RunningExtreme
+from mcugen.dsp.ops.running_mean import RunningMean
+from mcugen.dsp.ops.running_median import RunningMedian
+from mcugen.dsp.ops.scale_samples import ScaleSamples
+from mcugen.dsp.ops.shift_samples import ShiftSamples
 
-#: Every machine op of this family.
+#: Every machine op of filters.
 MACHINE_OPS: tuple[type[MachineOp], ...] = (
     FirQ15,
     FirQ31,
@@ -18,6 +26,14 @@ MACHINE_OPS: tuple[type[MachineOp], ...] = (
     BiquadQ31,
     BiquadQ63,
     BiquadF32,
+    RunningMean,
+    RunningMedian,
+    RunningExtreme,
+    ExpSmooth,
+    DcRemove,
+    KeepEvery,
+    ShiftSamples,
+    ScaleSamples,
 )
 
 __all__ = [
@@ -26,7 +42,15 @@ __all__ = [
     "BiquadQ15",
     "BiquadQ31",
     "BiquadQ63",
+    "DcRemove",
+    "ExpSmooth",
     "FirF32",
     "FirQ15",
     "FirQ31",
+    "KeepEvery",
+    "RunningExtreme",
+    "RunningMean",
+    "RunningMedian",
+    "ScaleSamples",
+    "ShiftSamples",
 ]

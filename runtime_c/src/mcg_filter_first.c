@@ -1,0 +1,126 @@
+/* mcugen runtime: filters of first order, changes of type. See mcg_filter_first.h for the contracts.
+ * SPDX-License-Identifier: MIT-0
+ */
+#include "mcg_filter_first.h"
+
+/* round(v * k / 2^31), ties up. */
+MCG_INLINE int32_t part32(int32_t v, int32_t k) { return (int32_t)(((int64_t)v * k + 0x40000000) >> 31); }
+
+/* The same of 64 bits; |v| <= 2^62: v = high * 2^32 + low. */
+MCG_INLINE int64_t part64(int64_t v, int32_t k)
+{
+    const uint64_t low = (uint64_t)(uint32_t)(uint64_t)v * (uint32_t)k + 0x40000000u;
+    return (v >> 32) * k * 2 + (int64_t)(low >> 31);
+}
+
+MCG_INLINE int32_t clamp32(int64_t v) { return v < INT32_MIN ? INT32_MIN : v > INT32_MAX ? INT32_MAX : (int32_t)v; }
+
+/* v * 2^shift as integers, without overflow in 64 bits. */
+MCG_INLINE int64_t shifted(int32_t v, int32_t shift)
+{
+    return shift >= 0 ? (int64_t)v * ((int64_t)1 << shift) : ((int64_t)v + ((int64_t)1 << (-shift - 1))) >> -shift;
+}
+
+void mcg_smooth_q15_block(int32_t alpha, int32_t *state, const int16_t *x, int16_t *y, uint32_t n)
+{
+    int32_t s = *state;
+    for (; n != 0u; --n) {
+        s += part32(*x++ * 32768 - s, alpha);
+        *y++ = (int16_t)((s + 0x4000) >> 15);
+    }
+    *state = s;
+}
+
+void mcg_smooth_q31_block(int32_t alpha, int64_t *state, const int32_t *x, int32_t *y, uint32_t n)
+{
+    int64_t s = *state;
+    for (; n != 0u; --n) {
+        s += part64((int64_t)*x++ * 0x40000000 - s, alpha);
+        *y++ = (int32_t)((s + 0x20000000) >> 30);
+    }
+    *state = s;
+}
+
+void mcg_smooth_f32_block(float alpha, float *state, const float *x, float *y, uint32_t n)
+{
+    float s = *state;
+    for (; n != 0u; --n) {
+        s = mcg_fma_f32(alpha, *x++ - s, s);
+        *y++ = s;
+    }
+    *state = s;
+}
+
+void mcg_dc_block_q15_block(int32_t k, int32_t *state, const int16_t *x, int16_t *y, uint32_t n)
+{
+    int32_t s = state[0], last = state[1];
+    for (; n != 0u; --n) {
+        const int32_t in = *x++;
+        s = s - part32(s, k) + (in - last) * 16384;
+        last = in;
+        *y++ = (int16_t)mcg_ssat16((s + 0x2000) >> 14);
+    }
+    state[0] = s;
+    state[1] = last;
+}
+
+void mcg_dc_block_q31_block(int32_t k, int64_t *state, const int32_t *x, int32_t *y, uint32_t n)
+{
+    int64_t s = state[0], last = state[1];
+    for (; n != 0u; --n) {
+        const int64_t in = *x++;
+        s = s - part64(s, k) + (in - last) * 0x20000000;
+        last = in;
+        *y++ = clamp32((s + 0x10000000) >> 29);
+    }
+    state[0] = s;
+    state[1] = last;
+}
+
+void mcg_dc_block_f32_block(float k, float *state, const float *x, float *y, uint32_t n)
+{
+    float s = state[0], last = state[1];
+    for (; n != 0u; --n) {
+        const float in = *x++;
+        s = mcg_fma_f32(k, s, in - last);
+        last = in;
+        *y++ = s;
+    }
+    state[0] = s;
+    state[1] = last;
+}
+
+void mcg_shift_i16_i32(const int16_t *x, int32_t *y, uint32_t n, int32_t shift)
+{
+    for (; n != 0u; --n) {
+        *y++ = clamp32(shifted(*x++, shift));
+    }
+}
+
+void mcg_shift_i32_i16(const int32_t *x, int16_t *y, uint32_t n, int32_t shift)
+{
+    for (; n != 0u; --n) {
+        *y++ = (int16_t)mcg_ssat16(clamp32(shifted(*x++, shift)));
+    }
+}
+
+void mcg_shift_i32_i32(const int32_t *x, int32_t *y, uint32_t n, int32_t shift)
+{
+    for (; n != 0u; --n) {
+        *y++ = clamp32(shifted(*x++, shift));
+    }
+}
+
+void mcg_scale_i16_f32(const float *scale, const int16_t *x, float *y, uint32_t n)
+{
+    for (; n != 0u; --n) {
+        *y++ = (float)*x++ * *scale++;
+    }
+}
+
+void mcg_scale_i32_f32(const float *scale, const int32_t *x, float *y, uint32_t n)
+{
+    for (; n != 0u; --n) {
+        *y++ = (float)*x++ * *scale++;
+    }
+}

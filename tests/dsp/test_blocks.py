@@ -1,0 +1,53 @@
+"""F7: blocks of any size give the output of sample by sample, in place too, within every buffer's exact size."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+from block_rig import Blocks, builds, run_blocks, run_on_board
+from filter_cases import Biquad, Fir, biquad_op, fir_op, quantized, sections, signals
+from push_rig import same_bits
+from scipy import signal
+
+from mcugen.dsp.ops import BiquadF32, BiquadQ15, BiquadQ31, BiquadQ63, FirF32, FirQ15, FirQ31
+
+BLOCKS = (1, 2, 3, 4, 7, 16, 64)
+#: Cuts of 200 samples: blocks of one size, the last shorter, and sizes that change.
+CUTS = [[b] * (200 // b) + [200 % b] * (200 % b > 0) for b in BLOCKS] + [[5, 1, 64, 2, 1, 1, 60, 0, 33, 33]]
+
+
+def ops() -> list[Fir | Biquad]:
+    found: list[Fir | Biquad] = []
+    for count in (1, 2, 3, 5, 8, 13, 32, 41):
+        taps = signal.firwin(count, 0.3) if count > 1 else np.array([0.7])
+        found += [fir_op(FirQ15, np.rint(taps * 32768)), fir_op(FirQ15, np.rint(taps * 90000).clip(-32767, 32767))]
+        found += [fir_op(FirQ31, np.rint(taps * 2.0**31).clip(1 - 2**31, 2**31 - 1)), fir_op(FirF32, taps)]
+    for order in (1, 2, 3, 4, 6, 7, 8, 9):
+        sos = sections(order, 0.1)
+        wide, post = quantized(sos, 15)
+        loud = np.minimum(wide * 0 + 20000, 32767)
+        found += [biquad_op(BiquadQ15, wide, post), biquad_op(BiquadQ15, loud, post)]
+        found += [biquad_op(kind, *quantized(sos, 31)) for kind in (BiquadQ31, BiquadQ63)]
+        found.append(biquad_op(BiquadF32, sos[:, [0, 1, 2, 4, 5]], (0,) * len(sos)))
+    return found
+
+
+@pytest.mark.parametrize("build", builds())
+def test_any_blocking_on_the_host(build: str) -> None:
+    cases = []
+    for op in ops():
+        x = signals(op.dtype.np.type, 9, 200)["random"]
+        cases += [Blocks(op, x, cut, i % 2 == 1) for i, cut in enumerate(CUTS)]
+    for case, y in zip(cases, run_blocks(cases, build), strict=True):
+        same_bits(y, case.op.eval(case.x[:, None])[0][:, 0], f"{type(case.op).__name__}, {case.cut[:3]}")
+
+
+@pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None, reason="needs arm-none-eabi-gcc")
+@pytest.mark.parametrize("block", BLOCKS)
+def test_any_blocking_on_the_board(block: int) -> None:
+    for op in ops():
+        x = signals(op.dtype.np.type, 9, 200)["random"]
+        y, _ = run_on_board(op, x, block)
+        same_bits(y, op.eval(x[:, None])[0][: len(y), 0], type(op).__name__)
