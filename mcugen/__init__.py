@@ -1,7 +1,7 @@
 """mcugen: trained models to verified, quantized C for microcontrollers.
 
 The verbs of the command line are functions here: ``load``, ``export``, ``run``, ``verify``, ``profile``, ``compare``,
-``inspect``.
+``inspect``. ``features`` is a module: what a device computes from windows of samples, in Python.
 """
 
 import sys
@@ -35,6 +35,10 @@ def __getattr__(name: str) -> Any:
         from mcugen import build  # noqa: PLC0415
 
         return getattr(build, name)
+    if name == "features":
+        from mcugen import features  # noqa: PLC0415
+
+        return features
     raise AttributeError(f"module 'mcugen' has no attribute '{name}'")
 
 

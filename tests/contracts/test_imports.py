@@ -24,6 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "core": {"errors"},
     "ctext": {"errors"},
     **{family: BASE | {"core", "ctext"} for family in FAMILIES},
+    "features": {"errors", "core", "dsp"},
     "frontends": BASE | FAMILIES | {"core", "ctext"},
     "target": BASE | {"core", "ctext"},
     "emit": MIDDLE,
@@ -34,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "exported": MIDDLE | {"frontends", "emit", "emulate", "verify", "report", "recipes"},
     "build": MIDDLE | FAMILIES | {"frontends", "emit", "emulate", "verify", "report", "recipes", "exported"},
     "cli": MIDDLE | {"report", "build"},
-    "__init__": {"version", "build"},
+    "__init__": {"version", "build", "features"},
     "__main__": {"cli"},
 }
 

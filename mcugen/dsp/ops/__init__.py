@@ -7,6 +7,7 @@ from mcugen.dsp.ops.biquad_q31 import BiquadQ31
 from mcugen.dsp.ops.biquad_q63 import BiquadQ63
 from mcugen.dsp.ops.dc_remove import DcRemove
 from mcugen.dsp.ops.exp_smooth import ExpSmooth
+from mcugen.dsp.ops.f_window_features import FWindowFeatures
 from mcugen.dsp.ops.fir_f32 import FirF32
 from mcugen.dsp.ops.fir_q15 import FirQ15
 from mcugen.dsp.ops.fir_q31 import FirQ31
@@ -16,8 +17,9 @@ from mcugen.dsp.ops.running_mean import RunningMean
 from mcugen.dsp.ops.running_median import RunningMedian
 from mcugen.dsp.ops.scale_samples import ScaleSamples
 from mcugen.dsp.ops.shift_samples import ShiftSamples
+from mcugen.dsp.ops.window_features import WindowFeatures
 
-#: Every machine op of filters.
+#: Every machine op of filters, windows and features.
 MACHINE_OPS: tuple[type[MachineOp], ...] = (
     FirQ15,
     FirQ31,
@@ -34,6 +36,8 @@ MACHINE_OPS: tuple[type[MachineOp], ...] = (
     KeepEvery,
     ShiftSamples,
     ScaleSamples,
+    WindowFeatures,
+    FWindowFeatures,
 )
 
 __all__ = [
@@ -44,6 +48,7 @@ __all__ = [
     "BiquadQ63",
     "DcRemove",
     "ExpSmooth",
+    "FWindowFeatures",
     "FirF32",
     "FirQ15",
     "FirQ31",
@@ -53,4 +58,5 @@ __all__ = [
     "RunningMedian",
     "ScaleSamples",
     "ShiftSamples",
+    "WindowFeatures",
 ]

@@ -1,6 +1,7 @@
-"""Source ops of signals: what the user's filters mean, in float64."""
+"""Source ops of signals: what the user's filters and features mean, in float64."""
 
 from mcugen.dsp.source.base import FilterSource, LinearSource
+from mcugen.dsp.source.features import Features, FeatureSpec
 from mcugen.dsp.source.linear import DcBlock, Fir, Iir, MovingAverage, Smooth, WeightedAverage
 from mcugen.dsp.source.window import Decimate, Extreme, Median
 
@@ -22,6 +23,8 @@ __all__ = [
     "DcBlock",
     "Decimate",
     "Extreme",
+    "FeatureSpec",
+    "Features",
     "FilterSource",
     "Fir",
     "Iir",

@@ -1,0 +1,268 @@
+/* mcugen runtime: windows in rings and their exact sums. See mcg_window.h for the contracts.
+ * SPDX-License-Identifier: MIT-0
+ */
+#include "mcg_window.h"
+
+#include "mcg_window_inline.h"
+
+#define STEPS (MCG_TRAVEL | MCG_CROSSINGS)
+#define SUMS (MCG_SUM | MCG_SQUARES | MCG_RAMP)
+
+void mcg_window_init_s16(int16_t *ring, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; ++i) {
+        ring[i] = 0;
+    }
+}
+
+void mcg_window_init_s32(int32_t *ring, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; ++i) {
+        ring[i] = 0;
+    }
+}
+
+void mcg_window_init_f32(float *ring, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; ++i) {
+        ring[i] = 0.0f;
+    }
+}
+
+void mcg_window_init_sums(mcg_sums_t *sums, uint32_t tracks)
+{
+    const mcg_sums_t zero = {0, 0, 0, 0, 0, 0, 0, 0, 0};
+    for (uint32_t i = 0; i < tracks; ++i) {
+        sums[i] = zero;
+    }
+}
+
+void mcg_window_clamp_s16(const int16_t *x, const int16_t *limit, int16_t *y, uint32_t channels)
+{
+    for (uint32_t c = 0; c < channels; ++c) {
+        const int32_t high = limit[c], low = -high - 1, v = x[c];
+        y[c] = (int16_t)(v > high ? high : v < low ? low : v);
+    }
+}
+
+void mcg_window_clamp_s32(const int32_t *x, const int32_t *limit, int32_t *y, uint32_t channels)
+{
+    for (uint32_t c = 0; c < channels; ++c) {
+        const int32_t high = limit[c], low = -high - 1, v = x[c];
+        y[c] = v > high ? high : v < low ? low : v;
+    }
+}
+
+#define PUSH                                            \
+    const uint32_t length = d->length;                  \
+    ring += *at;                                        \
+    for (uint32_t c = 0, n = d->channels; c < n; ++c) { \
+        *ring = x[c];                                   \
+        ring += length;                                 \
+    }                                                   \
+    *at = *at + 1u == length ? 0u : *at + 1u;           \
+    return mcg_window_due(d, wait);
+
+uint32_t mcg_window_push_s16(const mcg_window_t *d, int16_t *ring, uint32_t *at, uint32_t *wait, const int16_t *x){PUSH}
+
+uint32_t mcg_window_push_s32(const mcg_window_t *d, int32_t *ring, uint32_t *at, uint32_t *wait, const int32_t *x){PUSH}
+
+uint32_t mcg_window_push_f32(const mcg_window_t *d, float *ring, uint32_t *at, uint32_t *wait, const float *x)
+{
+    PUSH
+}
+
+/* The loop over one run, with what it has to compute known to the compiler. */
+static void sums_s16(const int16_t *x, uint32_t n, uint32_t first, uint32_t uses, mcg_sums_t *s)
+{
+    if ((uses & MCG_RAMP) != 0u) {
+        mcg_run_sums_s16(x, n, first, SUMS, s);
+    } else if ((uses & MCG_SQUARES) != 0u) {
+        mcg_run_sums_s16(x, n, first, MCG_SUM | MCG_SQUARES, s);
+    } else {
+        mcg_run_sums_s16(x, n, first, MCG_SUM, s);
+    }
+}
+
+static void sums_s32(const int32_t *x, uint32_t n, uint32_t first, uint32_t pre, uint32_t uses, mcg_sums_t *s)
+{
+    /* Squares only where they are wanted: pre is planned for them, else they could overflow. */
+    switch (uses & (MCG_SQUARES | MCG_RAMP)) {
+    case MCG_SQUARES | MCG_RAMP:
+        mcg_run_sums_s32(x, n, first, pre, SUMS, s);
+        break;
+    case MCG_SQUARES:
+        mcg_run_sums_s32(x, n, first, pre, MCG_SUM | MCG_SQUARES, s);
+        break;
+    case MCG_RAMP:
+        mcg_run_sums_s32(x, n, first, pre, MCG_SUM | MCG_RAMP, s);
+        break;
+    default:
+        mcg_run_sums_s32(x, n, first, pre, MCG_SUM, s);
+        break;
+    }
+}
+
+/* Only what is asked for starts anew: the other sums are kept by mcg_window_run. */
+static void start(uint32_t uses, int32_t oldest, mcg_sums_t *s)
+{
+    if ((uses & SUMS) != 0u) {
+        s->sum = s->narrow = s->squares = s->ramp = 0;
+    }
+    if ((uses & MCG_EXTREMES) != 0u) {
+        s->low = s->high = oldest;
+    }
+    if ((uses & STEPS) != 0u) {
+        s->travel = 0;
+        s->crossings = 0;
+    }
+}
+
+#define SCAN(SUMS_OF, STEPS_OF, EXTREMES_OF)                           \
+    const uint32_t length = d->length, older = length - at;            \
+    for (uint32_t t = 0; t < d->tracks; ++t) {                         \
+        const uint32_t uses = tracks[t].uses & mask;                   \
+        const int32_t level = tracks[t].level;                         \
+        const SAMPLE *const young = ring + tracks[t].channel * length; \
+        const SAMPLE *const old = young + at;                          \
+        mcg_sums_t *const s = sums + t;                                \
+        start(uses, *old, s);                                          \
+        if ((uses & SUMS) != 0u) {                                     \
+            SUMS_OF(old, older, 0u);                                   \
+            SUMS_OF(young, at, older);                                 \
+        }                                                              \
+        if ((uses & MCG_EXTREMES) != 0u) {                             \
+            EXTREMES_OF(old, older, s);                                \
+            EXTREMES_OF(young, at, s);                                 \
+        }                                                              \
+        if ((uses & STEPS) != 0u) {                                    \
+            s->last = *old;                                            \
+            STEPS_OF(old, older, level, s);                            \
+            STEPS_OF(young, at, level, s);                             \
+        }                                                              \
+        s->last = at != 0u ? young[at - 1u] : young[length - 1u];      \
+    }
+
+#define SAMPLE int16_t
+#define SUMS_OF(x, n, first) sums_s16(x, n, first, uses, s)
+void mcg_window_scan_s16(const mcg_window_t *d, const mcg_track_t *tracks, uint32_t mask, const int16_t *ring,
+                         uint32_t at, mcg_sums_t *sums)
+{
+    SCAN(SUMS_OF, mcg_run_steps_s16, mcg_run_extremes_s16)
+}
+#undef SUMS_OF
+#undef SAMPLE
+
+#define SAMPLE int32_t
+#define SUMS_OF(x, n, first) sums_s32(x, n, first, tracks[t].pre, uses, s)
+void mcg_window_scan_s32(const mcg_window_t *d, const mcg_track_t *tracks, uint32_t mask, const int32_t *ring,
+                         uint32_t at, mcg_sums_t *sums)
+{
+    SCAN(SUMS_OF, mcg_run_steps_s32, mcg_run_extremes_s32)
+}
+#undef SUMS_OF
+#undef SAMPLE
+
+/* One sample enters, the oldest leaves; `newest` and `second` are their neighbours in the ring. */
+static void slide(const mcg_track_t *t, int32_t length, int32_t v, int32_t oldest, int32_t newest, int32_t second,
+                  mcg_sums_t *s)
+{
+    const uint32_t uses = t->uses;
+    if ((uses & MCG_RAMP) != 0u) { /* the samples move down by one place */
+        s->ramp += (int64_t)v * (length - 1) - (s->sum - oldest);
+    }
+    if ((uses & (MCG_SUM | MCG_RAMP)) != 0u) {
+        s->sum += (int64_t)v - oldest;
+    }
+    if ((uses & MCG_SQUARES) != 0u) {
+        const int32_t in = v >> t->pre, out = oldest >> t->pre;
+        s->narrow += (int64_t)in - out;
+        s->squares += (int64_t)in * in - (int64_t)out * out;
+    }
+    if ((uses & MCG_TRAVEL) != 0u) {
+        s->travel += (int64_t)mcg_distance(v, newest) - (int64_t)mcg_distance(second, oldest);
+    }
+    if ((uses & MCG_CROSSINGS) != 0u) {
+        const int32_t level = t->level;
+        s->crossings += (uint32_t)((v < level) != (newest < level));
+        s->crossings -= (uint32_t)((second < level) != (oldest < level));
+    }
+    s->last = v;
+}
+
+#define RUN                                                                                                        \
+    const uint32_t length = d->length;                                                                             \
+    const uint32_t before = at != 0u ? at - 1u : length - 1u, after = at + 1u == length ? 0u : at + 1u;            \
+    for (uint32_t t = 0; t < d->tracks; ++t) {                                                                     \
+        const uint32_t c = tracks[t].channel, row = c * length;                                                    \
+        slide(tracks + t, (int32_t)length, x[c], ring[row + at], ring[row + before], ring[row + after], sums + t); \
+    }
+
+void mcg_window_run_s16(const mcg_window_t *d, const mcg_track_t *tracks, const int16_t *ring, uint32_t at,
+                        mcg_sums_t *sums, const int16_t *x)
+{
+    RUN
+}
+
+void mcg_window_run_s32(const mcg_window_t *d, const mcg_track_t *tracks, const int32_t *ring, uint32_t at,
+                        mcg_sums_t *sums, const int32_t *x)
+{
+    RUN
+}
+
+/* Sample number i of a window. */
+static void append(const mcg_track_t *t, int32_t i, int32_t v, mcg_sums_t *s)
+{
+    if (i == 0) {
+        start(SUMS | MCG_EXTREMES | STEPS, v, s);
+        s->last = v;
+    }
+    const uint32_t uses = t->uses;
+    s->sum += v;
+    if ((uses & MCG_SQUARES) != 0u) {
+        const int32_t u = v >> t->pre;
+        s->narrow += u;
+        s->squares += (int64_t)u * u;
+    }
+    if ((uses & MCG_RAMP) != 0u) {
+        s->ramp += (int64_t)v * i;
+    }
+    if ((uses & MCG_EXTREMES) != 0u) {
+        mcg_run_extreme(v, s);
+    }
+    if ((uses & STEPS) != 0u) {
+        s->travel += mcg_distance(v, s->last);
+        s->crossings += (uint32_t)((v < t->level) != (s->last < t->level));
+    }
+    s->last = v;
+}
+
+#define STREAM                                                                        \
+    const uint32_t length = d->length;                                                \
+    if (wait > length) { /* between two windows */                                    \
+        return;                                                                       \
+    }                                                                                 \
+    for (uint32_t t = 0; t < d->tracks; ++t) {                                        \
+        append(tracks + t, (int32_t)(length - wait), x[tracks[t].channel], sums + t); \
+    }
+
+void mcg_window_stream_s16(const mcg_window_t *d, const mcg_track_t *tracks, uint32_t wait, mcg_sums_t *sums,
+                           const int16_t *x)
+{
+    STREAM
+}
+
+void mcg_window_stream_s32(const mcg_window_t *d, const mcg_track_t *tracks, uint32_t wait, mcg_sums_t *sums,
+                           const int32_t *x){STREAM}
+
+int32_t mcg_window_lag_s16(const mcg_window_t *d, const int16_t *ring, uint32_t at, uint32_t channel, uint32_t lag)
+{
+    const uint32_t length = d->length;
+    return ring[channel * length + (at > lag ? at - lag - 1u : at + length - lag - 1u)];
+}
+
+int32_t mcg_window_lag_s32(const mcg_window_t *d, const int32_t *ring, uint32_t at, uint32_t channel, uint32_t lag)
+{
+    const uint32_t length = d->length;
+    return ring[channel * length + (at > lag ? at - lag - 1u : at + length - lag - 1u)];
+}

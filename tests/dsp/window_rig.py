@@ -1,0 +1,192 @@
+"""Runs ops with state as emitted, sample by sample: on the host with several compilers, on an emulated Cortex-M7."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mcugen.core.op import MachineOp, Names
+from mcugen.core.types import DType
+from mcugen.ctext.arrays import array_rows
+from mcugen.resources import resource_dir
+
+RUNTIME = resource_dir("runtime_c")
+SOURCES = [str(RUNTIME / "src" / f"mcg_{n}.c") for n in ("window", "features", "features_float")]
+WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
+BUILDS = {
+    "sanitized": ("gcc", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
+    "clang": ("clang", "-O2"),
+    "plain": ("gcc", "-O3", "-std=gnu11", "-march=native", "-DMCG_PLAIN"),
+}
+BOARDS = {"dsp": ("-O2",), "plain": ("-Os", "-DMCG_PLAIN")}
+CORTEX_M7 = ["-mcpu=cortex-m7", "-mthumb", "-mfpu=fpv5-d16", "-mfloat-abi=hard", "-std=gnu11"]
+_CTYPES = {t.np: t.ctype for t in DType}
+
+
+@dataclass(frozen=True)
+class Case:
+    """An op and the samples (T, C) that are pushed into it."""
+
+    op: MachineOp
+    x: np.ndarray
+
+
+def _case_text(i: int, case: Case, includes: set[str]) -> tuple[str, str]:
+    """Definitions of a case, and the statement that runs it twice, to see that init starts anew."""
+    prefix, op = f"m_{i}", case.op
+    members = {m.name: f"s->{prefix}_{m.name}" for m in op.state}
+    names = Names({t.symbol: t.symbol for t in op.items(prefix)}, {}, state=members)
+    text = op.emit(prefix, ("x",), ("y",), names)
+    includes |= set(text.includes)
+    lines = []
+    for t in op.items(prefix):
+        assert t.symbol.startswith(f"{prefix}_")
+        assert t.data is not None
+        assert t.data.nbytes == t.size
+        lines.append(f"static const {t.ctype} {t.symbol}[{t.count}] = {{\n{array_rows(t.data)}}};")
+        lines.append(f'_Static_assert(sizeof {t.symbol} == {t.size}u && _Alignof({t.ctype}) <= {t.align}u, "");')
+    fields = [f"{m.ctype} {prefix}_{m.name}{f'[{m.count}]' if m.count else ''};" for m in op.state]
+    lines.append(f"typedef struct {{\n{chr(10).join(fields)}\n}} state_{i};")
+    for m in op.state:
+        member = f"((state_{i} *)0)->{prefix}_{m.name}"
+        lines.append(f'_Static_assert(sizeof({member}) == {m.size}u, "");')
+        lines.append(f'#if defined(__arm__)\n_Static_assert(_Alignof({m.ctype}) == {m.align}u, "");\n#endif')
+    y, ctype = np.asarray(op.eval(case.x)[0]), _CTYPES[case.x.dtype]
+    out = _CTYPES[y.dtype]
+    lines.append(text.definitions)
+    lines.append(f"static void init_{i}(state_{i} *s)\n{{\n{text.init}\n}}")
+    lines.append(f"static int push_{i}(state_{i} *s, const {ctype} *x, {out} *y)\n{{\n{text.call}\nreturn MCG_OK;\n}}")
+    bits = np.ascontiguousarray(case.x).reshape(-1).view(f"<u{case.x.dtype.itemsize}")
+    lines.append(f"static const uint{8 * bits.itemsize}_t bits_{i}[{bits.size}] = {{\n{array_rows(bits)}}};")
+    t, c = case.x.shape
+    lines.append(
+        f"static void run_{i}(void)\n{{\nstatic state_{i} s; static {ctype} x[{t * c}]; {out} y[{y.shape[1]}];\n"
+        f"memcpy(x, bits_{i}, sizeof x);\nmemset(&s, 0xA5, sizeof s);\n"
+        f"for (int pass = 0; pass < 2; ++pass) {{\ninit_{i}(&s);\nfor (uint32_t t = 0; t < {t}u; ++t) {{\n"
+        f"const uint8_t due = push_{i}(&s, x + t * {c}u, y) == MCG_OK;\n"
+        "put(&due, 1);\nif (due) { put(y, sizeof y); }\n}\n}\n}"
+    )
+    return "\n".join(lines), f"run_{i}();"
+
+
+_HOST = """#include <stdio.h>
+#include <string.h>
+static void put(const void *p, size_t n) { fwrite(p, 1, n, stdout); }
+"""
+_BOARD = """#include <string.h>
+uint8_t results[4 << 20];
+uint32_t result_bytes;
+int main(void);
+static void put(const void *p, size_t n) { memcpy(results + result_bytes, p, n); result_bytes += (uint32_t)n; }
+"""
+
+
+def _program(cases: Sequence[Case], put: str) -> str:
+    includes: set[str] = set()
+    texts = [_case_text(i, c, includes) for i, c in enumerate(cases)]
+    head = "\n".join(f'#include "{h}"' for h in sorted(includes))
+    body = "\n".join(call for _, call in texts)
+    return "\n".join([head, put, *(t for t, _ in texts), f"int main(void)\n{{\n{body}\nreturn 0;\n}}\n"])
+
+
+def _expected(case: Case) -> list[bytes]:
+    y = np.asarray(case.op.eval(case.x)[0])
+    rows = iter(y)
+    return [b"\1" + next(rows).tobytes() if due else b"\0" for due in case.op.due(len(case.x))]
+
+
+def _compare(cases: Sequence[Case], output: bytes, build: str) -> None:
+    at = 0
+    for i, case in enumerate(cases):
+        y = np.asarray(case.op.eval(case.x)[0])
+        assert len(y) == case.op.due(len(case.x)).sum()
+        for t, answer in enumerate(_expected(case) * 2):
+            found = output[at : at + len(answer)]
+            at += len(answer)
+            same = found == answer
+            if not same and found[:1] == b"\1" and len(found) == len(answer) and y.dtype.kind == "f":
+                a, b = (np.frombuffer(v[1:], y.dtype) for v in (found, answer))
+                same = bool(np.all((a.view("<u4") == b.view("<u4")) | (np.isnan(a) & np.isnan(b))))
+            if not same:
+                a, b = (np.frombuffer(v[1:], y.dtype) for v in (found, answer))
+                raise AssertionError(f"{build}, case {i}, push {t}: {found[:1]!r} {a} instead of {b}\n{case.op}")
+    assert at == len(output)
+
+
+def check_host(cases: Sequence[Case], folder: Path, builds: Sequence[str] = tuple(BUILDS)) -> None:
+    """Every build of the emitted C gives the bits of ``eval``."""
+    source = folder / "cases.c"
+    source.write_text(_program(cases, _HOST), encoding="utf-8")
+    for build in builds:
+        compiler, *flags = BUILDS[build]
+        if shutil.which(compiler) is None:
+            continue
+        program = folder / f"cases_{build}"
+        command = [compiler, *WARNINGS, *flags, f"-I{RUNTIME / 'include'}", str(source), *SOURCES, "-o", str(program)]
+        subprocess.run(command, check=True)
+        done = subprocess.run([str(program)], capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()[-3000:]
+        _compare(cases, done.stdout, build)
+
+
+def check_board(cases: Sequence[Case], folder: Path, builds: Sequence[str] = tuple(BOARDS)) -> None:
+    """The emitted C, with DSP instructions and without, gives the bits of ``eval`` on an emulated Cortex-M7."""
+    for build in builds:
+        output, _ = run_board(cases, folder, *BOARDS[build])
+        _compare(cases, output, f"board {build}")
+
+
+def run_board(cases: Sequence[Case], folder: Path, *flags: str, count: bool = False) -> tuple[bytes, dict[str, int]]:
+    """What the emulated board writes, and (with ``count``) the instructions by function."""
+    compiler = shutil.which("arm-none-eabi-gcc")
+    if compiler is None:
+        pytest.skip("no arm-none-eabi-gcc")
+    source, script, elf = (folder / n for n in ("board.c", "board.ld", "board.elf"))
+    source.write_text(_program(cases, _BOARD), encoding="utf-8")
+    text = ".text 0x08000000 : { *(.text*) *(.rodata*) } /DISCARD/ : { *(.ARM.exidx*) }"
+    script.write_text(
+        f"SECTIONS {{ {text} .bss 0x20000000 : {{ *(.bss*) *(COMMON) }} .data : {{ *(.data*) }} }}\n", encoding="utf-8"
+    )
+    link = ["-ffunction-sections", "-Wl,--gc-sections", "-nostartfiles", "-Wl,-e,main", f"-Wl,-T,{script}"]
+    command = [compiler, *WARNINGS, *CORTEX_M7, *flags, *link, f"-I{RUNTIME / 'include'}", str(source), *SOURCES]
+    subprocess.run([*command, "-o", str(elf)], check=True)
+    return _emulated(elf, count)
+
+
+def _emulated(elf: Path, count: bool) -> tuple[bytes, dict[str, int]]:
+    unicorn = pytest.importorskip("unicorn")
+    elffile = pytest.importorskip("elftools.elf.elffile")
+    arm = unicorn.arm_const
+    u = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB)
+    u.ctl_set_cpu_model(arm.UC_CPU_ARM_MAX)
+    for base, size in ((0x0800_0000, 8 << 20), (0x2000_0000, 16 << 20), (0x0FFF_0000, 4096)):
+        u.mem_map(base, size)
+    u.reg_write(arm.UC_ARM_REG_C1_C0_2, u.reg_read(arm.UC_ARM_REG_C1_C0_2) | 0xF << 20)
+    u.reg_write(arm.UC_ARM_REG_FPEXC, 0x4000_0000)
+    with elf.open("rb") as f:
+        image = elffile.ELFFile(f)
+        for segment in image.iter_segments():
+            if segment["p_type"] == "PT_LOAD" and segment["p_filesz"]:
+                u.mem_write(segment["p_vaddr"], segment.data())
+        symbols = list(image.get_section_by_name(".symtab").iter_symbols())
+    address = {s.name: s["st_value"] for s in symbols}
+    functions = sorted((s["st_value"] & ~1, s.name) for s in symbols if s["st_info"]["type"] == "STT_FUNC")
+    seen: dict[int, int] = {}
+    if count:
+        u.hook_add(unicorn.UC_HOOK_CODE, lambda _u, a, _n, _d: seen.update({a: seen.get(a, 0) + 1}))
+    u.reg_write(arm.UC_ARM_REG_SP, 0x2000_0000 + (16 << 20) - 64)
+    u.reg_write(arm.UC_ARM_REG_LR, 0x0FFF_0001)
+    u.emu_start(address["main"] | 1, 0x0FFF_0000)
+    n = int.from_bytes(u.mem_read(address["result_bytes"], 4), "little")
+    instructions: dict[str, int] = {}
+    starts = np.array([a for a, _ in functions])
+    for a, times in seen.items():
+        name = functions[int(np.searchsorted(starts, a, side="right")) - 1][1]
+        instructions[name] = instructions.get(name, 0) + times
+    return bytes(u.mem_read(address["results"], n)), instructions
