@@ -5,6 +5,7 @@ The verbs of the command line are functions here: ``load``, ``export``, ``run``,
 """
 
 import sys
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +37,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(build, name)
     if name == "features":
-        from mcugen import features  # noqa: PLC0415
-
-        return features
+        return import_module("mcugen.features")  # "from mcugen import features" would come back here
     raise AttributeError(f"module 'mcugen' has no attribute '{name}'")
 
 

@@ -35,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "exported": MIDDLE | {"frontends", "emit", "emulate", "verify", "report", "recipes"},
     "build": MIDDLE | FAMILIES | {"frontends", "emit", "emulate", "verify", "report", "recipes", "exported"},
     "cli": MIDDLE | {"report", "build"},
-    "__init__": {"version", "build", "features"},
+    "__init__": {"version", "build"},
     "__main__": {"cli"},
 }
 

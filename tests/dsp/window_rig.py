@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +122,20 @@ def _compare(cases: Sequence[Case], output: bytes, build: str) -> None:
     assert at == len(output)
 
 
+@cache
+def _objects(build: str) -> tuple[str, ...]:
+    """The kernels by one build, once a session."""
+    folder = Path(tempfile.mkdtemp(prefix="mcg-window-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    compiler, *flags = BUILDS[build]
+    objects = []
+    for source in SOURCES:
+        objects.append(str(folder / f"{Path(source).stem}.o"))
+        command = [compiler, *WARNINGS, *flags, f"-I{RUNTIME / 'include'}", "-c", source, "-o", objects[-1]]
+        subprocess.run(command, check=True)
+    return tuple(objects)
+
+
 def check_host(cases: Sequence[Case], folder: Path, builds: Sequence[str] = tuple(BUILDS)) -> None:
     """Every build of the emitted C gives the bits of ``eval``."""
     source = folder / "cases.c"
@@ -128,11 +145,21 @@ def check_host(cases: Sequence[Case], folder: Path, builds: Sequence[str] = tupl
         if shutil.which(compiler) is None:
             continue
         program = folder / f"cases_{build}"
-        command = [compiler, *WARNINGS, *flags, f"-I{RUNTIME / 'include'}", str(source), *SOURCES, "-o", str(program)]
-        subprocess.run(command, check=True)
+        command = [compiler, *WARNINGS, *flags, "-O0", f"-I{RUNTIME / 'include'}", str(source), *_objects(build)]
+        subprocess.run([*command, "-o", str(program)], check=True)
         done = subprocess.run([str(program)], capture_output=True, check=False)
         assert done.returncode == 0, done.stderr.decode()[-3000:]
         _compare(cases, done.stdout, build)
+
+
+def run_text(text: str, data: bytes, folder: Path, build: str = "sanitized") -> bytes:
+    """What a program of one's own writes, linked with the kernels."""
+    source, program = folder / "own.c", folder / "own"
+    source.write_text(text, encoding="utf-8")
+    compiler, *flags = BUILDS[build]
+    command = [compiler, *WARNINGS, *flags, f"-I{RUNTIME / 'include'}", str(source), *_objects(build)]
+    subprocess.run([*command, "-o", str(program)], check=True)
+    return subprocess.run([str(program)], input=data, capture_output=True, check=True).stdout
 
 
 def check_board(cases: Sequence[Case], folder: Path, builds: Sequence[str] = tuple(BOARDS)) -> None:
