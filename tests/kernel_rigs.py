@@ -24,15 +24,18 @@ from mcugen.resources import resource_dir
 FUNCTIONS = (
     "mcg_conv_s8",
     "mcg_conv_s8_any",
-    "mcg_depthwise_3x3_s8",
-    "mcg_depthwise_s8_any",
     "mcg_dense_s8",
     "mcg_dense_s8_any",
+    "mcg_depthwise_s8",
+    "mcg_depthwise_s8_any",
+    "mcg_depthwise_3x3_s8_p16",
+    "mcg_depthwise_3x3_s8_p32",
+    "mcg_depthwise_3x3_s8_p64",
 )
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
 CORTEX_M7 = ["-mcpu=cortex-m7", "-mthumb", "-mfpu=fpv5-d16", "-mfloat-abi=hard"]
 RUNTIME = resource_dir("runtime_c")
-SOURCES = [str(RUNTIME / "src" / f"mcg_nn_{n}.c") for n in ("matmul", "depthwise", "dense")]
+SOURCES = [str(RUNTIME / "src" / f"mcg_nn_{n}.c") for n in ("matmul", "depthwise", "dense", "elementwise")]
 HostOp = QConv | QDepthwise | QDense
 
 
@@ -109,6 +112,7 @@ class Board:
             symbols = {s.name: s for s in table.iter_symbols()}
             self.address = {n: symbols[n]["st_value"] & ~1 for n in FUNCTIONS}
             self.size = {n: s["st_size"] for n, s in symbols.items() if s["st_info"]["type"] == "STT_FUNC"}
+        self.all = {n: q["st_value"] & ~1 for n, q in symbols.items() if q["st_info"]["type"] == "STT_FUNC"}
         self._decoder = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
         self._lengths: dict[tuple[int, int], int] = {}
         self._blocks: Counter[tuple[int, int]] = Counter()

@@ -21,12 +21,16 @@ static void *take(size_t bytes, size_t shift)
     return p + shift;
 }
 
+typedef void depthwise_t(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y);
+
 int main(void)
 {
+    depthwise_t *const depthwise[] = {mcg_depthwise_s8, mcg_depthwise_s8_any, mcg_depthwise_3x3_s8_p16,
+                                      mcg_depthwise_3x3_s8_p32, mcg_depthwise_3x3_s8_p64};
     int32_t head[7];
     while (fread(head, sizeof head, 1, stdin) == 1) {
-        const size_t size[3] = {sizeof(mcg_conv_t), sizeof(mcg_depthwise_t), sizeof(mcg_dense_t)};
-        if ((size_t)head[1] != size[head[0] / 2]) {
+        const size_t size[3] = {sizeof(mcg_conv_t), sizeof(mcg_dense_t), sizeof(mcg_depthwise_t)};
+        if ((size_t)head[1] != size[head[0] < 4 ? head[0] / 2 : 2]) {
             return 4;
         }
         const size_t shift = (size_t)head[6];
@@ -55,16 +59,13 @@ int main(void)
                 mcg_conv_s8_any(d, w, (uint32_t *)(void *)at, x, y);
                 break;
             case 2:
-                mcg_depthwise_3x3_s8(d, w, (int16_t *)(void *)at, x, y);
-                break;
-            case 3:
-                mcg_depthwise_s8_any(d, w, (int16_t *)(void *)at, x, y);
-                break;
-            case 4:
                 mcg_dense_s8(d, w, (uint32_t *)(void *)at, x, y);
                 break;
-            default:
+            case 3:
                 mcg_dense_s8_any(d, w, (uint32_t *)(void *)at, x, y);
+                break;
+            default:
+                depthwise[head[0] - 4](d, w, (int16_t *)(void *)at, x, y);
                 break;
             }
             fwrite(y, 1, (size_t)head[5], stdout);

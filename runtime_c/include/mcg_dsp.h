@@ -121,6 +121,19 @@ MCG_INLINE int32_t mcg_smmla(int32_t x, int32_t y, int32_t acc)
     __asm__("smmla %0, %1, %2, %3" : "=r"(r) : "r"(x), "r"(y), "r"(acc));
     return r;
 }
+/* Each byte, signed, to the nearest in that of least..that of most. */
+MCG_INLINE uint32_t mcg_clamp4(uint32_t x, uint32_t least, uint32_t most)
+{
+    uint32_t t;
+    __asm__("ssub8 %1, %0, %2\n\t" /* GE: bytes that are not below; SEL takes the others from `least` */
+            "sel %0, %0, %2\n\t"
+            "ssub8 %1, %3, %0\n\t"
+            "sel %0, %0, %3"
+            : "+r"(x), "=&r"(t)
+            : "r"(least), "r"(most)
+            : "cc");
+    return x;
+}
 /* x clamped to -128..127. */
 MCG_INLINE int32_t mcg_ssat8(int32_t x)
 {
@@ -163,6 +176,15 @@ MCG_INLINE uint32_t mcg_pack_high(uint32_t x, uint32_t y) { return (x >> 16) | (
 MCG_INLINE int32_t mcg_smmla(int32_t x, int32_t y, int32_t acc)
 {
     return (int32_t)((uint32_t)acc + (uint32_t)(((int64_t)x * y) >> 32));
+}
+MCG_INLINE uint32_t mcg_clamp4(uint32_t x, uint32_t least, uint32_t most)
+{
+    uint32_t y = 0;
+    for (uint32_t i = 0; i < 32u; i += 8u) {
+        const int8_t v = (int8_t)(uint8_t)(x >> i), a = (int8_t)(uint8_t)(least >> i), b = (int8_t)(uint8_t)(most >> i);
+        y |= (uint32_t)(uint8_t)(v < a ? a : v > b ? b : v) << i;
+    }
+    return y;
 }
 MCG_INLINE int32_t mcg_ssat8(int32_t x) { return x < -128 ? -128 : x > 127 ? 127 : x; }
 

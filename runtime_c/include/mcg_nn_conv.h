@@ -1,14 +1,16 @@
 /* mcugen runtime: int8 convolution, depthwise convolution and dense layers.
  *
  * All kernels accumulate in int32 and requantize with one rounding: y = clamp(((acc * m + 2^(s-1)) >> s) + zero point).
- * The tables are written by mcugen, in words, in the order in which a kernel reads them; each output channel ends in
- * four words {bias, m, c, shift}. There are two forms of each kernel:
+ * The tables are written by mcugen, in words, in the order in which a kernel reads them; each output channel begins
+ * with a word at which its sum starts, and ends in three words {m, c, shift}. There are two forms of each kernel:
  *
- *  - packed: weights as 16-bit lanes 256 * odd + even, so that one SXTB16 unpacks four; every channel has
- *    33 <= s <= 55 and clamps at -128 and 127, c = 2^(s-33) + (zero point << (s-32)) and shift = s - 32;
- *  - any: for the rest. Weights as plain bytes, c = 2^(s-33) where s >= 33, shift = s, clamps from the descriptor.
+ *  - packed: sums are kept times 256; convolution and dense layers hold weights as 16-bit lanes 256 * odd + even, so
+ *    that one SXTB16 unpacks four. Every channel's sum is in [-2^23, 2^23), c holds the rounding bit and the zero point
+ *    and shift = s - 24, from 1 on. Clamps inside of -128..127 are applied to the finished layer.
+ *  - any: for the rest. Weights as plain bytes, c = 2^(s-33) where s >= 33, shift = s.
  *
- * Both give the bits of the same formula; mcugen proves which form a layer may take.
+ * Both give the bits of the same formula; mcugen proves which form a layer may take. An output may be written twice,
+ * with the same value.
  * SPDX-License-Identifier: MIT-0
  */
 #ifndef MCG_NN_CONV_H
@@ -21,7 +23,9 @@ MCG_BEGIN_DECLS
 /* A convolution reads each patch of its input as runs: stretches of memory that hold `cols` kernel columns of `unit`
  * bytes. Interleaved (HWC) input: unit = channels and one run a kernel row (one a kernel element, if dilated). Planar
  * (CHW) input: unit = 1 and one run a channel and kernel row. Every run is padded to whole groups of four with zero
- * weights. */
+ * weights; planar runs of three bytes, at most MCG_CONV_MOST_THREES, lie side by side instead. */
+#define MCG_CONV_MOST_THREES 32u
+
 typedef struct {
     uint32_t in_bytes;     /* size of the input tensor */
     uint32_t in_plane;     /* bytes from one plane of the input to the next; 0 with one plane */
@@ -29,7 +33,7 @@ typedef struct {
     uint32_t in_col;       /* bytes from one input column to the next */
     uint32_t out_channel;  /* bytes from one output channel to the next */
     uint32_t out_pixel;    /* bytes from one output pixel to the next */
-    uint32_t groups;       /* groups of four in a patch: planes * kernel_h * col_runs * run_groups */
+    uint32_t groups;       /* groups of four in a patch */
     uint16_t in_h, in_w;   /* input rows and columns */
     uint16_t out_h, out_w; /* output rows and columns */
     uint16_t out_c;        /* output channels */
@@ -38,14 +42,14 @@ typedef struct {
     uint16_t col_runs;     /* runs a kernel row: kernel columns if interleaved and dilated, else 1 */
     uint16_t cols;         /* kernel columns in a run */
     uint16_t unit;         /* bytes of a run that belong to one kernel column */
-    uint16_t run_groups;   /* groups of four in a run: ceil(cols * unit / 4) */
+    uint16_t run_groups;   /* groups of four in a run: ceil(cols * unit / 4); 0: threes side by side */
     uint16_t col_step;     /* input columns between the kernel columns of a run: the dilation if planar, else 1 */
     uint16_t stride_h, stride_w;
     uint16_t dilation_h, dilation_w;
     uint16_t pad_top, pad_left;
     uint16_t tile;             /* output pixels that are packed before the weights are read; a multiple of 3 */
     int16_t in_zp;             /* zero point of the input, the value of padding */
-    int16_t out_zp, low, high; /* zero point and clamps of the output (form "any"; packed has them in its words) */
+    int16_t out_zp, low, high; /* zero point (form "any"; packed has it in its words) and clamps of the output */
 } mcg_conv_t;
 
 /* Bytes of scratch of a convolution; 4-byte aligned. */
@@ -53,11 +57,11 @@ typedef struct {
 
 /* Convolution of int8 tensors, dilation, strides and padding of any size; a pointwise one is the case of one run.
  *
- * d: shape. w: for each pair of output channels `groups` times {word of the first, word of the second}, then the four
- * words of the first and those of the second; an odd last channel is paired with zeros. scratch: MCG_CONV_SCRATCH
+ * d: shape. w: for each pair of output channels the words at which their sums start, `groups` times {word of the
+ * first, word of the second}, {m, c, shift} of the first and of the second; an odd last channel is paired with zeros. scratch: MCG_CONV_SCRATCH
  * bytes, 4-byte aligned. x: d->in_bytes. y: out_h * out_w * out_c. x and y: any alignment.
  * Rounding: once, half up. Overflow: none, proven by mcugen for every input. Aliasing: scratch, x and y apart.
- * Cost on a Cortex-M7: about 0.8 instructions per multiply-accumulate, 17 per output, 7 per group and pixel. */
+ * Cost on a Cortex-M7: about 0.75 instructions per multiply-accumulate, 8 per output, 7 per group and pixel. */
 void mcg_conv_s8(const mcg_conv_t *d, const uint32_t *w, uint32_t *scratch, const int8_t *x, int8_t *y);
 void mcg_conv_s8_any(const mcg_conv_t *d, const uint32_t *w, uint32_t *scratch, const int8_t *x, int8_t *y);
 
@@ -87,12 +91,20 @@ typedef struct {
 /* Depthwise convolution of int8 tensors: output channel c * multiplier + j is computed from input channel c alone.
  *
  * One channel at a time is expanded into padded rows of int16 in the scratch. d: shape. w, "3x3" (kernel 3 x 3, no
- * dilation, stride_w 1 or 2, requantization as in the packed form): for each output channel and kernel row {w0 w1, w1
- * w2} as halves, then the four words. w, "any": for each channel, row and pair of columns {w0 w1} (an odd last column
- * is paired with 0), then the four words. scratch: MCG_DEPTHWISE_SCRATCH bytes, 4-byte aligned. x, y: any alignment.
- * Rounding: once, half up. Overflow: none, proven by mcugen for every input. Aliasing: scratch, x and y apart.
- * Cost on a Cortex-M7: 3x3: 16 instructions an output, 25 a row, 2.5 per input element; any: five times that. */
-void mcg_depthwise_3x3_s8(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y);
+ * dilation, both strides 1 or both 2, two or more output rows, a pitch of 16, 32 or 64): for each output channel its
+ * start, for each kernel row {w0 w1, w1 w2} as halves, {m, c, shift}. w, others: for each channel its start, for each
+ * row and pair of columns {w0 w1} (an odd last column is paired with 0), {m, c, shift}. In the packed form (all but
+ * "any") the halves are 256 times the weights. scratch: MCG_DEPTHWISE_SCRATCH bytes, 4-byte aligned. x, y: any
+ * alignment. Rounding: once, half up. Overflow: none, proven by mcugen for every input. Aliasing: scratch, x and y apart.
+ * Cost on a Cortex-M7: 3x3: 14.5 instructions an output, 30 for two rows, 2.5 per input element; others: 1.2 per
+ * multiply-accumulate and 18 an output, "any" 30 an output. */
+void mcg_depthwise_3x3_s8_p16(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x,
+                              int8_t *y);
+void mcg_depthwise_3x3_s8_p32(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x,
+                              int8_t *y);
+void mcg_depthwise_3x3_s8_p64(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x,
+                              int8_t *y);
+void mcg_depthwise_s8(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y);
 void mcg_depthwise_s8_any(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y);
 
 typedef struct {
@@ -107,10 +119,10 @@ typedef struct {
 
 /* Dense layer: y[n] = requantize(sum over k of w[n][k] * (x[k] - zero point) + bias[n]).
  *
- * d: shape. w: for each four outputs ceil(K / 4) times a word of each, then the four words of each; outputs past the
- * last are zeros. scratch: MCG_DENSE_SCRATCH bytes, 4-byte aligned. x: K, y: N, any alignment.
+ * d: shape. w: for each four outputs the words at which their sums start, ceil(K / 4) times a word of each, {m, c,
+ * shift} of each; outputs past the last are zeros. scratch: MCG_DENSE_SCRATCH bytes, 4-byte aligned. x: K, y: N, any alignment.
  * Rounding: once, half up. Overflow: none, proven by mcugen for every input. Aliasing: y may be x.
- * Cost on a Cortex-M7: about 1.05 instructions per multiply-accumulate and 12 an output. */
+ * Cost on a Cortex-M7: about 1 instruction per multiply-accumulate and 9 an output. */
 void mcg_dense_s8(const mcg_dense_t *d, const uint32_t *w, uint32_t *scratch, const int8_t *x, int8_t *y);
 void mcg_dense_s8_any(const mcg_dense_t *d, const uint32_t *w, uint32_t *scratch, const int8_t *x, int8_t *y);
 

@@ -14,6 +14,9 @@ MCG_BEGIN_DECLS
 /* y[i] = table[x[i] + 128]. table: 256. y may be x. Cost: about 3 instructions an element. */
 void mcg_table_s8(const int8_t *table, const int8_t *x, int8_t *y, uint32_t n);
 
+/* y[i] = the nearest value in low..high. Cost: 1.4 instructions an element. */
+void mcg_clamp_s8(int8_t *y, uint32_t n, int32_t low, int32_t high);
+
 typedef struct {
     uint32_t n;
     int32_t unit; /* what one step of a counts: 2^20, or -2^20 where a is subtracted */

@@ -14,143 +14,308 @@
 
 MCG_KERNELS_BEGIN
 
-/* One run inside the input. May read up to 3 bytes past the run, which meet zero weights. */
-MCG_INLINE uint32_t *pack_run(int any, uint32_t *dst, const int8_t *src, uint32_t groups)
+/* `runs` runs of `groups` groups, each `step` bytes after the one before. May read up to 3 bytes past a run, which meet
+ * zero weights. Returns the end of what was written. */
+MCG_INLINE uint32_t *pack_runs(int any, uint32_t *dst, const int8_t *src, uint32_t groups, uint32_t runs, uint32_t step)
 {
-    for (const int8_t *end = src + 4u * (groups & ~3u); src != end; src += 16, dst += 4u * MCG_NN_STEP) {
-        mcg_nn_pack4(any, mcg_load32(src), dst);
-        mcg_nn_pack4(any, mcg_load32(src + 4), dst + MCG_NN_STEP);
-        mcg_nn_pack4(any, mcg_load32(src + 8), dst + 2u * MCG_NN_STEP);
-        mcg_nn_pack4(any, mcg_load32(src + 12), dst + 3u * MCG_NN_STEP);
-    }
-    for (const int8_t *end = src + 4u * (groups & 3u); src != end; src += 4, dst += MCG_NN_STEP) {
-        mcg_nn_pack4(any, mcg_load32(src), dst);
+    const mcg_nn_lanes_t l = mcg_nn_lanes();
+    for (; runs != 0u; --runs, src += step) {
+        const int8_t *from = src;
+        for (uint32_t n = groups / 4u; n != 0u; --n, from += 16, dst += 4u * MCG_NN_STEP) {
+            mcg_nn_pack4(any, l, mcg_load32(from), dst);
+            mcg_nn_pack4(any, l, mcg_load32(from + 4), dst + MCG_NN_STEP);
+            mcg_nn_pack4(any, l, mcg_load32(from + 8), dst + 2u * MCG_NN_STEP);
+            mcg_nn_pack4(any, l, mcg_load32(from + 12), dst + 3u * MCG_NN_STEP);
+        }
+        for (uint32_t n = groups & 3u; n != 0u; --n, from += 4, dst += MCG_NN_STEP) {
+            mcg_nn_pack4(any, l, mcg_load32(from), dst);
+        }
     }
     return dst;
 }
 
-/* Three pixels that lie one after the other, each `groups` words. */
-MCG_INLINE void pack_flat(int any, uint32_t *dst, const int8_t *src, uint32_t groups)
+#if MCG_HAS_ASM
+
+/* The same for the packed form, src and step multiples of 4, groups 4 or more: 4.7 instructions a group instead of 6.
+ * r0 dst, r1 src, r2 groups, r3 runs, r4-r7 input, r8 r9 lanes, r10 offset, r11 upper, r12 end, lr step. */
+#define PACK_ONE(a)                    \
+    "sxtab16 r8, r10, " a ", ror #8\n" \
+    "and r9, r11, " a ", lsl #8\n"     \
+    "ssub16 r9, r9, r8\n"              \
+    "strd r8, r9, [r0], #24\n"
+MCG_SECTION(".text.mcugen.pack_words_4") __attribute__((naked, noinline)) static uint32_t *
+pack_words_4(MCG_UNUSED uint32_t *dst, MCG_UNUSED const int8_t *src, MCG_UNUSED uint32_t groups,
+             MCG_UNUSED uint32_t runs, MCG_UNUSED uint32_t step)
 {
-    const int8_t *const second = src + 4u * groups;
-    const int8_t *const third = second + 4u * groups;
-    for (uint32_t i = 0; i < 4u * groups; i += 4u, dst += MCG_NN_STEP) {
-        mcg_nn_pack4(any, mcg_load32(src + i), dst);
-        mcg_nn_pack4(any, mcg_load32(second + i), dst + 2);
-        mcg_nn_pack4(any, mcg_load32(third + i), dst + 4);
+    /* clang-format off */
+    __asm__ volatile(
+        ".syntax unified\n"
+        "push {r4-r11, lr}\n"
+        "ldr lr, [sp, #36]\n"
+        "mvn r10, #0x7e007e\n"
+        "mov r11, #0xff00ff00\n"
+        "sub lr, lr, r2, lsl #2\n" /* from the end of a run to the next */
+        "1:\n"
+        "bic r12, r2, #3\n"
+        "add r12, r1, r12, lsl #2\n"
+        "2:\n"
+        "ldm r1!, {r4-r7}\n"
+        PACK_ONE("r4") PACK_ONE("r5") PACK_ONE("r6") PACK_ONE("r7")
+        "cmp r1, r12\n"
+        "bne 2b\n"
+        "ands r12, r2, #3\n"
+        "beq 4f\n"
+        "3:\n"
+        "ldr r4, [r1], #4\n"
+        PACK_ONE("r4")
+        "subs r12, r12, #1\n"
+        "bne 3b\n"
+        "4:\n"
+        "add r1, r1, lr\n"
+        "subs r3, r3, #1\n"
+        "bne 1b\n"
+        "pop {r4-r11, pc}\n");
+    /* clang-format on */
+}
+
+#endif
+
+MCG_SECTION(".text.mcugen.pack_runs_packed") MCG_NOINLINE static uint32_t *
+pack_runs_packed(uint32_t *dst, const int8_t *src, uint32_t groups, uint32_t runs, uint32_t step)
+{
+#if MCG_HAS_ASM
+    if ((((uintptr_t)src | step) & 3u) == 0u && groups >= 4u) {
+        return pack_words_4(dst, src, groups, runs, step);
+    }
+#endif
+    return pack_runs(0, dst, src, groups, runs, step);
+}
+
+MCG_SECTION(".text.mcugen.pack_runs_any") MCG_NOINLINE static uint32_t *
+pack_runs_any(uint32_t *dst, const int8_t *src, uint32_t groups, uint32_t runs, uint32_t step)
+{
+    return pack_runs(1, dst, src, groups, runs, step);
+}
+
+/* Three times `threes` pixels that lie one after the other, each `groups` words. */
+MCG_INLINE void pack_flat(int any, uint32_t *dst, const int8_t *src, uint32_t groups, uint32_t threes)
+{
+    const mcg_nn_lanes_t l = mcg_nn_lanes();
+    const uint32_t bytes = 4u * groups;
+    for (; threes != 0u; --threes, src += 2u * bytes) {
+        const int8_t *const end = src + bytes;
+        do {
+            mcg_nn_pack4(any, l, mcg_load32(src), dst);
+            mcg_nn_pack4(any, l, mcg_load32(src + bytes), dst + 2);
+            mcg_nn_pack4(any, l, mcg_load32(src + 2u * bytes), dst + 4);
+            src += 4;
+            dst += MCG_NN_STEP;
+        } while (src != end);
     }
 }
 
-/* A patch inside the input, from its first byte on. */
-MCG_INLINE void pack_inside(int any, const mcg_conv_t *d, uint32_t *dst, const int8_t *src)
+/* The low three bytes of n words, side by side. */
+MCG_INLINE void pack_threes(int any, uint32_t *dst, uint32_t *v, uint32_t n)
 {
-    const uint32_t row = d->dilation_h * d->in_row;
-    const uint32_t col = d->dilation_w * d->in_col;
-    const int32_t next_plane = (int32_t)(d->in_plane - d->kernel_h * row); /* negative where the kernel is tall */
-    uint32_t plane = d->planes;
-    do {
-        for (uint32_t k = d->kernel_h; k != 0u; --k, src += row) {
-            const int8_t *run = src;
-            uint32_t r = d->col_runs;
-            do {
-                dst = pack_run(any, dst, run, d->run_groups);
-                run += col;
-            } while (--r != 0u);
+    const mcg_nn_lanes_t l = mcg_nn_lanes();
+    v[n] = 0;
+    v[n + 1u] = 0;
+    v[n + 2u] = 0;
+    for (;;) {
+        mcg_nn_pack4(any, l, (v[0] & 0xFFFFFFu) | v[1] << 24, dst);
+        if (n == 1u) {
+            return;
         }
-        src += next_plane;
-    } while (--plane != 0u);
-}
-
-/* The same where every run is one group, and a kernel row one run. */
-MCG_INLINE void pack_words(int any, const mcg_conv_t *d, uint32_t *dst, const int8_t *src)
-{
-    const uint32_t row = d->dilation_h * d->in_row;
-    const int32_t next_plane = (int32_t)(d->in_plane - d->kernel_h * row); /* negative where the kernel is tall */
-    uint32_t plane = d->planes;
-    do {
-        uint32_t k = d->kernel_h;
-        for (; k >= 3u; k -= 3u, dst += 3u * MCG_NN_STEP) {
-            mcg_nn_pack4(any, mcg_load32(src), dst);
-            src += row;
-            mcg_nn_pack4(any, mcg_load32(src), dst + MCG_NN_STEP);
-            src += row;
-            mcg_nn_pack4(any, mcg_load32(src), dst + 2u * MCG_NN_STEP);
-            src += row;
+        mcg_nn_pack4(any, l, (v[1] << 8 >> 16) | v[2] << 16, dst + MCG_NN_STEP);
+        if (n == 2u) {
+            return;
         }
-        for (; k != 0u; --k, src += row, dst += MCG_NN_STEP) {
-            mcg_nn_pack4(any, mcg_load32(src), dst);
+        mcg_nn_pack4(any, l, (v[2] << 8 >> 24) | v[3] << 8, dst + 2u * MCG_NN_STEP);
+        if (n <= 4u) {
+            return;
         }
-        src += next_plane;
-    } while (--plane != 0u);
-}
-
-typedef void pack_t(const mcg_conv_t *d, uint32_t *dst, const int8_t *src);
-
-#define PACK(name, how, any)                                                                             \
-    MCG_SECTION(".text.mcugen." #name) MCG_NOINLINE static void name(const mcg_conv_t *d, uint32_t *dst, \
-                                                                     const int8_t *src)                  \
-    {                                                                                                    \
-        how(any, d, dst, src);                                                                           \
+        n -= 4u;
+        v += 4;
+        dst += 3u * MCG_NN_STEP;
     }
+}
 
-PACK(pack_inside_packed, pack_inside, 0)
-PACK(pack_inside_any, pack_inside, 1)
-PACK(pack_words_packed, pack_words, 0)
-PACK(pack_words_any, pack_words, 1)
+/* How patches are read, in steps that need no multiplication. */
+typedef struct {
+    const mcg_conv_t *d;
+    const int8_t *x;
+    uint32_t most;      /* patches that start behind this byte would be read past the end of x */
+    uint32_t row, col;  /* bytes from a kernel row, from a run of a kernel row to the next */
+    int32_t rows, cols; /* patches are inside the input from row and column 0 up to these, exclusive */
+    int32_t next_plane; /* bytes from the end of a plane's kernel rows to the next plane; may be negative */
+    uint32_t pad;       /* four times the value of padding */
+    /* The next patch: */
+    const int8_t *src; /* its first byte, if it is inside */
+    int32_t top, left; /* input row and column of its first kernel element */
+    uint32_t in_row;   /* output pixels left in the row */
+} walk_t;
+
+/* A patch inside the input. */
+MCG_INLINE void pack_inside(int any, const walk_t *k, uint32_t *dst)
+{
+    const mcg_conv_t *const d = k->d;
+    const int8_t *src = k->src;
+    if (d->run_groups == 0u) {
+        uint32_t v[MCG_CONV_MOST_THREES + 3u];
+        uint32_t *to = v;
+        const uint32_t row = k->row;
+        uint32_t plane = d->planes;
+        do {
+            uint32_t n = d->kernel_h;
+            for (; n >= 3u; n -= 3u, to += 3, src += row) {
+                to[0] = mcg_load32(src);
+                src += row;
+                to[1] = mcg_load32(src);
+                src += row;
+                to[2] = mcg_load32(src);
+            }
+            for (; n != 0u; --n, src += row) {
+                *to++ = mcg_load32(src);
+            }
+            src += k->next_plane;
+        } while (--plane != 0u);
+        pack_threes(any, dst, v, (uint32_t)(to - v));
+        return;
+    }
+    if (d->run_groups == 1u && d->col_runs == 1u) { /* every run is a word */
+        const mcg_nn_lanes_t l = mcg_nn_lanes();
+        const uint32_t row = k->row;
+        uint32_t plane = d->planes;
+        do {
+            uint32_t n = d->kernel_h;
+            for (; n >= 3u; n -= 3u, dst += 3u * MCG_NN_STEP) {
+                mcg_nn_pack4(any, l, mcg_load32(src), dst);
+                src += row;
+                mcg_nn_pack4(any, l, mcg_load32(src), dst + MCG_NN_STEP);
+                src += row;
+                mcg_nn_pack4(any, l, mcg_load32(src), dst + 2u * MCG_NN_STEP);
+                src += row;
+            }
+            for (; n != 0u; --n, src += row, dst += MCG_NN_STEP) {
+                mcg_nn_pack4(any, l, mcg_load32(src), dst);
+            }
+            src += k->next_plane;
+        } while (--plane != 0u);
+        return;
+    }
+    uint32_t plane = d->planes;
+    do {
+        if (d->col_runs == 1u) {
+            dst = (any ? pack_runs_any : pack_runs_packed)(dst, src, d->run_groups, d->kernel_h, k->row);
+            src += d->kernel_h * k->row;
+        } else {
+            for (uint32_t n = d->kernel_h; n != 0u; --n, src += k->row) {
+                dst = (any ? pack_runs_any : pack_runs_packed)(dst, src, d->run_groups, d->col_runs, k->col);
+            }
+        }
+        src += k->next_plane;
+    } while (--plane != 0u);
+}
 
 /* Bytes first..last-1 of a word, as a mask; both may lie outside of 0..4. */
 MCG_INLINE uint32_t bytes_mask(int32_t first, int32_t last)
 {
-    const uint32_t from = first <= 0 ? 0xFFFFFFFFu : 0xFFFFFFFFu << (8 * first);
-    return last >= 4 ? from : from & (0xFFFFFFFFu >> (32 - 8 * last));
+    const uint32_t from = first <= 0 ? 0xFFFFFFFFu : first >= 4 ? 0u : 0xFFFFFFFFu << (8 * first);
+    return last >= 4 ? from : last <= 0 ? 0u : from & (0xFFFFFFFFu >> (32 - 8 * last));
 }
 
-/* A run at the border, from byte `at` of x on, which may lie outside: byte i of the run is inside the input where
- * first <= i < last, else padding. */
-MCG_INLINE uint32_t *pack_border(int any, uint32_t *dst, const mcg_conv_t *d, const int8_t *x, int32_t at,
-                                 int32_t first, int32_t last)
+/* n groups of padding. */
+MCG_INLINE uint32_t *pack_padding(int any, uint32_t *dst, uint32_t pad, int32_t n)
 {
-    const uint32_t pad = (uint32_t)(uint8_t)d->in_zp * 0x01010101u;
-    const int32_t step = d->col_step;
-    const int32_t end = 4 * (int32_t)d->run_groups;
-    const int32_t readable = (int32_t)d->in_bytes - 4 - at;
-    if (step == 1 && ((first | last) & 3) == 0) { /* whole groups of padding, of input, of padding */
-        const int32_t before = last == 0 ? end : first;
-        for (int32_t i = 0; i < before; i += 4, dst += MCG_NN_STEP) {
-            mcg_nn_pack4(any, pad, dst);
-        }
-        if (last != 0) {
-            dst = pack_run(any, dst, x + (at + first), (uint32_t)(last - first) / 4u);
-            for (int32_t i = last; i < end; i += 4, dst += MCG_NN_STEP) {
-                mcg_nn_pack4(any, pad, dst);
-            }
-        }
-        return dst;
-    }
-    for (int32_t i = 0; i < end; i += 4, dst += MCG_NN_STEP) {
-        uint32_t a = pad;
-        if (i < last && i + 4 > first) {
-            if (step == 1 && i <= readable && at + i >= 0) {
-                const uint32_t mask = bytes_mask(first - i, last - i);
-                a = (mcg_load32(x + (at + i)) & mask) | (pad & ~mask);
-            } else {
-                for (int32_t j = i + 3; j >= i; --j) {
-                    const int inside = j >= first && j < last;
-                    a = (a << 8) | (uint8_t)(inside ? x[at + j * step] : (int8_t)d->in_zp);
-                }
-            }
-        }
-        mcg_nn_pack4(any, a, dst);
+    uint32_t lanes[2];
+    mcg_nn_pack4(any, mcg_nn_lanes(), pad, lanes);
+    for (; n > 0; --n, dst += MCG_NN_STEP) {
+        dst[0] = lanes[0];
+        dst[1] = lanes[1];
     }
     return dst;
 }
 
-/* A patch whose kernel starts at input row top and column left, and reaches over the border or to the end of x. */
-MCG_INLINE void pack_outside(int any, const mcg_conv_t *d, uint32_t *dst, const int8_t *x, int32_t top, int32_t left)
+/* A run at the border, from byte `at` of x on, which may lie outside: byte i of the run is inside the input where
+ * first <= i < last, else padding. */
+MCG_INLINE uint32_t *pack_border(int any, uint32_t *dst, const walk_t *k, int32_t at, int32_t first, int32_t last)
 {
+    const mcg_conv_t *const d = k->d;
+    const mcg_nn_lanes_t l = mcg_nn_lanes();
+    const int32_t step = d->col_step;
+    const int32_t end = 4 * (int32_t)d->run_groups;
+    const int32_t readable = (int32_t)d->in_bytes - 4 - at;
+    if (last == 0) {
+        return pack_padding(any, dst, k->pad, end / 4);
+    }
+    if (step == 1 && ((first | last) & 3) == 0) { /* whole groups of padding, of input, of padding */
+        dst = pack_padding(any, dst, k->pad, first / 4);
+        dst = (any ? pack_runs_any : pack_runs_packed)(dst, k->x + (at + first), (uint32_t)(last - first) / 4u, 1u, 0u);
+        return pack_padding(any, dst, k->pad, (end - last) / 4);
+    }
+    for (int32_t i = 0; i < end; i += 4, dst += MCG_NN_STEP) {
+        uint32_t a = k->pad;
+        if (i < last && i + 4 > first) {
+            if (step == 1 && i <= readable && at + i >= 0) {
+                const uint32_t mask = bytes_mask(first - i, last - i);
+                a = (mcg_load32(k->x + (at + i)) & mask) | (a & ~mask);
+            } else {
+                for (int32_t j = i + 3; j >= i; --j) {
+                    const int inside = j >= first && j < last;
+                    a = (a << 8) | (uint8_t)(inside ? k->x[at + j * step] : (int8_t)d->in_zp);
+                }
+            }
+        }
+        mcg_nn_pack4(any, l, a, dst);
+    }
+    return dst;
+}
+
+/* The same where every run is a word of neighbours. */
+MCG_INLINE void pack_border_words(int any, uint32_t *dst, const walk_t *k, int32_t first, int32_t last)
+{
+    const mcg_conv_t *const d = k->d;
+    const mcg_nn_lanes_t l = mcg_nn_lanes();
+    const uint32_t mask = bytes_mask(first, last), padding = k->pad & ~mask;
+    const uint32_t readable = d->in_bytes < 4u ? 0u : d->in_bytes - 3u, height = d->in_h, step = d->dilation_h;
+    const int8_t *const x = k->x;
+    const int threes = d->run_groups == 0u;
+    uint32_t v[MCG_CONV_MOST_THREES + 3u];
+    uint32_t *to = v;
+    int32_t at = k->top * (int32_t)d->in_row + k->left;
+    for (uint32_t plane = d->planes; plane != 0u; --plane, at += k->next_plane) {
+        uint32_t y = (uint32_t)k->top;
+        for (uint32_t n = d->kernel_h; n != 0u; --n, y += step, at += (int32_t)k->row) {
+            uint32_t a = k->pad;
+            if (y < height) {
+                if ((uint32_t)at < readable) {
+                    a = (mcg_load32(x + at) & mask) | padding;
+                } else {
+                    for (int32_t j = 3; j >= 0; --j) {
+                        a = (a << 8) | (uint8_t)(j >= first && j < last ? x[at + j] : (int8_t)d->in_zp);
+                    }
+                }
+            }
+            if (threes) {
+                *to++ = a;
+            } else {
+                mcg_nn_pack4(any, l, a, dst);
+                dst += MCG_NN_STEP;
+            }
+        }
+    }
+    if (threes) {
+        pack_threes(any, dst, v, (uint32_t)(to - v));
+    }
+}
+
+/* A patch that reaches over the border or to the end of x. */
+MCG_INLINE void pack_outside(int any, const walk_t *k, uint32_t *dst)
+{
+    const mcg_conv_t *const d = k->d;
     const int32_t s = d->col_step;
     for (int32_t r = 0; r < d->col_runs; ++r) {
-        const int32_t col = left + r * d->dilation_w;
+        const int32_t col = k->left + r * d->dilation_w;
         /* kernel columns before `before` and from `behind` on are outside */
         const int32_t before = col >= 0 ? 0 : s == 1 ? -col : (s - 1 - col) / s;
         const int32_t cells = (int32_t)d->in_w - col;
@@ -160,79 +325,86 @@ MCG_INLINE void pack_outside(int any, const mcg_conv_t *d, uint32_t *dst, const 
         const int32_t last = behind <= before ? 0 : behind * d->unit;
         const uint32_t skip = (d->col_runs - 1u) * d->run_groups * MCG_NN_STEP;
         uint32_t *to = dst + (uint32_t)r * d->run_groups * MCG_NN_STEP;
-        int32_t plane_at = top * (int32_t)d->in_row + col * (int32_t)d->in_col;
-        for (uint32_t plane = d->planes; plane != 0u; --plane, plane_at += (int32_t)d->in_plane) {
-            int32_t y = top;
-            int32_t at = plane_at;
-            for (uint32_t k = d->kernel_h; k != 0u; --k, y += d->dilation_h, to += skip) {
-                to = pack_border(any, to, d, x, at, first, y < 0 || y >= d->in_h ? 0 : last);
-                at += (int32_t)(d->dilation_h * d->in_row);
+        if (d->run_groups <= 1u && d->col_runs == 1u && s == 1 && d->unit == 1u) {
+            pack_border_words(any, to, k, first, last);
+            return;
+        }
+        int32_t at = k->top * (int32_t)d->in_row + col * (int32_t)d->in_col;
+        for (uint32_t plane = d->planes; plane != 0u; --plane, at += k->next_plane) {
+            int32_t y = k->top;
+            for (uint32_t n = d->kernel_h; n != 0u; --n, y += d->dilation_h, to += skip, at += (int32_t)k->row) {
+                to = pack_border(any, to, k, at, first, y < 0 || y >= d->in_h ? 0 : last);
             }
         }
     }
 }
 
-#define PACK_OUTSIDE(name, any)                                                                                  \
-    MCG_SECTION(".text.mcugen." #name) MCG_NOINLINE static void name(const mcg_conv_t *d, uint32_t *dst,         \
-                                                                     const int8_t *x, int32_t top, int32_t left) \
-    {                                                                                                            \
-        pack_outside(any, d, dst, x, top, left);                                                                 \
+#define PACK(name, how, any)                                                                         \
+    MCG_SECTION(".text.mcugen." #name) MCG_NOINLINE static void name(const walk_t *k, uint32_t *dst) \
+    {                                                                                                \
+        how(any, k, dst);                                                                            \
     }
 
-PACK_OUTSIDE(pack_outside_packed, 0)
-PACK_OUTSIDE(pack_outside_any, 1)
+PACK(pack_inside_packed, pack_inside, 0)
+PACK(pack_inside_any, pack_inside, 1)
+PACK(pack_outside_packed, pack_outside, 0)
+PACK(pack_outside_any, pack_outside, 1)
 
-/* Where the next patch is read. */
-typedef struct {
-    const int8_t *x;
-    int32_t top, left; /* input row and column of the first kernel element */
-    uint32_t in_row;   /* output pixels left in the row */
-    int32_t rows;      /* patches are inside the input from row and column 0 up to these, exclusive */
-    int32_t cols;
-    uint32_t most; /* and start at this byte or before, so that no run is read past the end of x */
-} walk_t;
-
-MCG_SECTION(".text.mcugen.start_walk") static void start_walk(walk_t *k, const mcg_conv_t *d, const int8_t *x)
+/* To output pixel `pixel`. */
+MCG_SECTION(".text.mcugen.start_walk") MCG_NOINLINE static void start_walk(walk_t *k, const mcg_conv_t *d,
+                                                                           const int8_t *x, uint32_t pixel)
 {
+    const uint32_t line = pixel / d->out_w;
+    const uint32_t column = pixel - line * d->out_w;
     const uint32_t height = (d->kernel_h - 1u) * d->dilation_h + 1u;
     const uint32_t runs = (d->col_runs - 1u) * d->dilation_w;
     const uint32_t width = runs + (d->cols - 1u) * d->col_step + 1u;
-    const uint32_t last = (d->planes - 1u) * d->in_plane + (height - 1u) * d->in_row + runs * d->in_col;
-    const uint32_t reach = last + 4u * d->run_groups;
+    const uint32_t end = (d->planes - 1u) * d->in_plane + (height - 1u) * d->in_row + runs * d->in_col;
+    const uint32_t reach = end + (d->run_groups == 0u ? 4u : 4u * d->run_groups);
+    k->d = d;
     k->x = x;
-    k->top = -(int32_t)d->pad_top;
-    k->left = -(int32_t)d->pad_left;
-    k->in_row = d->out_w;
+    k->row = d->dilation_h * d->in_row;
+    k->col = d->dilation_w * d->in_col;
     k->rows = (int32_t)d->in_h - (int32_t)height + 1;
     /* The kernel columns of a dilated run are not neighbours in memory: all patches take the slow way. */
     k->cols = d->col_step != 1u || reach > d->in_bytes ? 0 : (int32_t)d->in_w - (int32_t)width + 1;
     k->most = reach > d->in_bytes ? 0u : d->in_bytes - reach;
+    k->next_plane = (int32_t)(d->in_plane - d->kernel_h * k->row);
+    k->pad = (uint32_t)(uint8_t)d->in_zp * 0x01010101u;
+    k->top = (int32_t)(line * d->stride_h) - d->pad_top;
+    k->left = (int32_t)(column * d->stride_w) - d->pad_left;
+    k->in_row = d->out_w - column;
 }
 
 /* Packs the next n pixels. */
-MCG_INLINE void pack_pixels(int any, const mcg_conv_t *d, walk_t *k, uint32_t *dst, uint32_t n)
+MCG_INLINE void pack_pixels(int any, walk_t *k, uint32_t *dst, uint32_t n)
 {
-    pack_t *const words = any ? pack_words_any : pack_words_packed;
-    pack_t *const runs = any ? pack_inside_any : pack_inside_packed;
-    pack_t *const inside = d->run_groups == 1u && d->col_runs == 1u ? words : runs;
-    uint32_t in_three = 0;
-    for (; n != 0u; --n) {
-        const uint32_t at = (uint32_t)k->top * d->in_row + (uint32_t)k->left * d->in_col;
-        if (k->top >= 0 && k->left >= 0 && k->top < k->rows && k->left < k->cols && at <= k->most) {
-            inside(d, dst, k->x + at);
+    const mcg_conv_t *const d = k->d;
+    const int32_t stride = d->stride_w;
+    const uint32_t next_three = MCG_NN_STEP * (d->groups - 1u) + 2u;
+    uint32_t in_three = 3;
+    for (;;) {
+        const uint32_t left = (uint32_t)k->left;
+        const uint32_t at = (uint32_t)k->top * d->in_row + left * d->in_col; /* wraps where the patch is outside */
+        if (k->top >= 0 && k->top < k->rows && k->left >= 0 && k->left < k->cols && at <= k->most) {
+            k->src = k->x + at;
+            (any ? pack_inside_any : pack_inside_packed)(k, dst);
         } else {
-            (any ? pack_outside_any : pack_outside_packed)(d, dst, k->x, k->top, k->left);
+            (any ? pack_outside_any : pack_outside_packed)(k, dst);
         }
-        k->left += d->stride_w;
+        k->left += stride;
         if (--k->in_row == 0u) {
             k->in_row = d->out_w;
             k->left = -(int32_t)d->pad_left;
             k->top += d->stride_h;
         }
+        if (--n == 0u) {
+            return;
+        }
         dst += 2;
-        if (++in_three == 3u) {
-            in_three = 0;
-            dst += MCG_NN_STEP * (d->groups - 1u);
+        if (--in_three == 0u) {
+            in_three = 3;
+            dst += next_three - 2u;
         }
     }
 }

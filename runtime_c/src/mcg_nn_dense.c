@@ -9,15 +9,22 @@ MCG_KERNELS_BEGIN
 /* The input, packed once; the last group takes zeros past the end. */
 MCG_INLINE void pack_input(int any, const int8_t *x, uint32_t inputs, uint32_t *p)
 {
+    const mcg_nn_lanes_t l = mcg_nn_lanes();
+    for (; inputs >= 16u; inputs -= 16u, x += 16, p += 8) {
+        mcg_nn_pack4(any, l, mcg_load32(x), p);
+        mcg_nn_pack4(any, l, mcg_load32(x + 4), p + 2);
+        mcg_nn_pack4(any, l, mcg_load32(x + 8), p + 4);
+        mcg_nn_pack4(any, l, mcg_load32(x + 12), p + 6);
+    }
     for (; inputs >= 4u; inputs -= 4u, x += 4, p += 2) {
-        mcg_nn_pack4(any, mcg_load32(x), p);
+        mcg_nn_pack4(any, l, mcg_load32(x), p);
     }
     if (inputs != 0u) {
         uint32_t a = 0;
         for (uint32_t i = inputs; i != 0u; --i) {
             a = (a << 8) | (uint8_t)x[i - 1u];
         }
-        mcg_nn_pack4(any, a, p);
+        mcg_nn_pack4(any, l, a, p);
     }
 }
 
@@ -40,12 +47,6 @@ MCG_INLINE void pack_input(int any, const int8_t *x, uint32_t inputs, uint32_t *
         PAIR(4u * (i) + 2u, a2, a3);              \
     } while (0)
 
-MCG_INLINE int8_t finish(int any, int32_t sum, const uint32_t *w, mcg_nn_range_t range)
-{
-    const mcg_nn_requant_t q = mcg_nn_requant(w);
-    return any ? mcg_nn_scale_any(mcg_add32(q.bias, sum), q, range) : mcg_nn_scale(q.bias + (sum >> 8), q);
-}
-
 #if MCG_HAS_ASM
 
 /* The sizes of a layer: bytes of packed input that the unrolled loop reads, and the other; blocks of four outputs. */
@@ -65,12 +66,11 @@ typedef struct {
     "smlad " a ", r8, r11, " a "\n" \
     "smlad " b ", r9, r11, " b "\n"
 #define FOUR_OUTPUTS "ldrd r10, r11, [r1], #8\n" TWO_OUTPUTS("r2", "r3") TWO_OUTPUTS("r4", "r5")
-#define FINISH(a)                    \
-    "ldm r0!, {r6-r9}\n"             \
-    "add " a ", r6, " a ", asr #8\n" \
-    "smmla " a ", " a ", r7, r8\n"   \
-    "asr " a ", " a ", r9\n"         \
-    "ssat " a ", #8, " a "\n"        \
+#define FINISH(a)                  \
+    "ldm r0!, {r6-r8}\n"           \
+    "smmla " a ", " a ", r6, r7\n" \
+    "asr " a ", " a ", r8\n"       \
+    "ssat " a ", #8, " a "\n"      \
     "strb " a ", [lr], #1\n"
 
 _Static_assert(offsetof(sizes_t, fours) == 0 && offsetof(sizes_t, rest) == 4 && offsetof(sizes_t, blocks) == 8,
@@ -89,11 +89,8 @@ dense_blocks(MCG_UNUSED const uint32_t *w, MCG_UNUSED const uint32_t *x, MCG_UNU
                      "str r12, [sp, #8]\n"
                      "1:\n" /* four outputs: r0 weights, lr y */
                      "ldrd r1, r10, [sp, #0]\n"
-                     "mov r2, #0\n"
+                     "ldm r0!, {r2-r5}\n"
                      "ldrd r12, r11, [r10, #0]\n"
-                     "mov r3, #0\n"
-                     "mov r4, #0\n"
-                     "mov r5, #0\n"
                      "add r12, r12, r1\n"
                      "add r11, r11, r12\n"
                      "str r11, [sp, #12]\n"
@@ -127,7 +124,8 @@ MCG_INLINE void dense(int any, const mcg_dense_t *d, const uint32_t *w, const ui
     y += done;
     for (uint32_t left = d->outputs - done; left != 0u; left -= 4u) {
         const uint32_t *p = scratch;
-        int32_t a0 = 0, a1 = 0, a2 = 0, a3 = 0;
+        int32_t a0 = (int32_t)w[0], a1 = (int32_t)w[1], a2 = (int32_t)w[2], a3 = (int32_t)w[3];
+        w += 4;
         for (const uint32_t *end = p + 2u * (groups & ~3u); p != end; p += 8, w += 16) {
             GROUP(0u);
             GROUP(1u);
@@ -137,20 +135,20 @@ MCG_INLINE void dense(int any, const mcg_dense_t *d, const uint32_t *w, const ui
         for (const uint32_t *end = p + 2u * (groups & 3u); p != end; p += 2, w += 4) {
             GROUP(0u);
         }
-        y[0] = finish(any, a0, w, range);
+        y[0] = mcg_nn_finish(any, a0, mcg_nn_requant(w), range);
         if (left > 1u) {
-            y[1] = finish(any, a1, w + 4, range);
+            y[1] = mcg_nn_finish(any, a1, mcg_nn_requant(w + 3), range);
         }
         if (left > 2u) {
-            y[2] = finish(any, a2, w + 8, range);
+            y[2] = mcg_nn_finish(any, a2, mcg_nn_requant(w + 6), range);
         }
         if (left > 3u) {
-            y[3] = finish(any, a3, w + 12, range);
+            y[3] = mcg_nn_finish(any, a3, mcg_nn_requant(w + 9), range);
         }
         if (left <= 4u) {
             return;
         }
-        w += 16;
+        w += 12;
         y += 4;
     }
 }
@@ -169,6 +167,7 @@ MCG_SECTION(".text.mcugen.mcg_dense_s8") void mcg_dense_s8(const mcg_dense_t *d,
     }
 #endif
     dense(0, d, w, scratch, y, done);
+    mcg_nn_clamp(y, d->outputs, d->low, d->high);
 }
 
 MCG_SECTION(".text.mcugen.mcg_dense_s8_any") void mcg_dense_s8_any(const mcg_dense_t *d, const uint32_t *w,

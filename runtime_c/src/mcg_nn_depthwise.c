@@ -1,8 +1,7 @@
 /* mcugen runtime: int8 depthwise convolution over int16 rows. See mcg_nn_conv.h for the contracts.
  * SPDX-License-Identifier: MIT-0
  */
-#include "mcg_nn_conv.h"
-#include "mcg_nn_inline.h"
+#include "mcg_nn_rows.h"
 
 MCG_KERNELS_BEGIN
 
@@ -85,162 +84,126 @@ MCG_INLINE void expand(const mcg_depthwise_t *d, int16_t *dst, const int8_t *src
     }
 }
 
-/* What the loop over outputs takes from the stack, so that its registers hold the weights. */
-typedef struct {
-    int32_t bias;
-    int32_t shift;
-    int32_t m, c;
-    const mcg_words_t *end;
-} loop_t;
+typedef void rows_t(const mcg_depthwise_t *d, const uint32_t *w, const int16_t *x, int8_t *y, uint32_t rows);
 
-#if MCG_HAS_DSP
-/* From here on the values are in memory, respectively in a register and not known to be a copy of memory. */
-#define IN_MEMORY(v) __asm__ volatile("" : "+m"(v))
-#define IN_REGISTER(v) __asm__ volatile("" : "+r"(v))
-#else
-#define IN_MEMORY(v) ((void)(v))
-#define IN_REGISTER(v) ((void)(v))
-#endif
-
-/* Two neighbours: x0 x1 x2 x3 times w0 w1 w2, from x0 and from x1. */
-#define ROW_PAIR(p, wa, wb)          \
-    do {                             \
-        const uint32_t x01 = (p)[0]; \
-        const uint32_t x23 = (p)[1]; \
-        b = mcg_smlatb(x01, wa, b);  \
-        a = mcg_smlad(x01, wa, a);   \
-        a = mcg_smlabt(x23, wb, a);  \
-        b = mcg_smlad(x23, wb, b);   \
-    } while (0)
-
-/* The same with two columns between them: x0 x1 x2 x3 x4. */
-#define ROW_PAIR_2(p, wa, wb)          \
-    do {                               \
-        const uint32_t x01 = (p)[0];   \
-        const uint32_t x23 = (p)[1];   \
-        a = mcg_smlad(x01, wa, a);     \
-        a = mcg_smlabt(x23, wb, a);    \
-        b = mcg_smlad(x23, wa, b);     \
-        b = mcg_smlabt((p)[2], wb, b); \
-    } while (0)
-
-#define ROW_ONE(p, wa, wb)             \
-    do {                               \
-        a = mcg_smlad((p)[0], wa, a);  \
-        a = mcg_smlabt((p)[1], wb, a); \
-    } while (0)
-
-MCG_INLINE int8_t scale(int32_t v, const loop_t *q) { return (int8_t)mcg_ssat8(mcg_smmla(v, q->m, q->c) >> q->shift); }
-
-/* Output rows of a 3 x 3 kernel; x is the first input row, as words of two int16, `pitch` words a row. Two outputs
- * advance `pair` words: the stride. */
-MCG_INLINE void rows_3x3(const mcg_depthwise_t *d, uint32_t pitch, uint32_t pair, const uint32_t *w, const int16_t *x,
-                         int8_t *y, int32_t rows)
+/* Two columns of the kernel times one output, from p on. */
+MCG_INLINE int32_t taps(const int16_t *p, uint32_t apart, uint32_t w, int32_t sum)
 {
-    const uint32_t col = d->out_col;
-    const uint32_t pairs = d->out_w / 2u;
-    const uint32_t odd = d->out_w & 1u;
-    const uint32_t skip = pitch * d->stride_h - pairs * pair;
-    uint32_t w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3], w4 = w[4], w5 = w[5];
-    loop_t q = {(int32_t)w[6], (int32_t)w[9], (int32_t)w[7], (int32_t)w[8], NULL};
-    const mcg_words_t *p = (const mcg_words_t *)(const void *)x;
-    IN_REGISTER(w0);
-    IN_REGISTER(w1);
-    IN_REGISTER(w2);
-    IN_REGISTER(w3);
-    IN_REGISTER(w4);
-    IN_REGISTER(w5);
-    do {
-        q.end = p + pairs * pair;
-        if (pair == 1u) {
-            for (; p != q.end; ++p, y += col) {
-                IN_MEMORY(q);
-                int32_t a = q.bias, b = a;
-                ROW_PAIR(p, w0, w1);
-                ROW_PAIR(p + pitch, w2, w3);
-                ROW_PAIR(p + 2u * pitch, w4, w5);
-                *y = scale(a, &q);
-                y += col;
-                *y = scale(b, &q);
+    return mcg_smlad(apart == 1u ? mcg_load32(p) : mcg_pair(p[0], p[apart]), w, sum);
+}
+
+/* One output of any kernel. */
+MCG_INLINE void one_of(int any, const mcg_depthwise_t *d, const uint32_t *w, const int16_t *x, int8_t *y)
+{
+    const uint32_t pairs = (d->kernel_w + 1u) / 2u, pitch = (uint32_t)d->dilation_h * d->pitch, apart = d->dilation_w;
+    const mcg_nn_range_t range = {d->out_zp, d->low, d->high};
+    int32_t a = (int32_t)*w++;
+    for (uint32_t i = d->kernel_h; i != 0u; --i, x += pitch) {
+        const int16_t *p = x;
+        for (const uint32_t *end = w + pairs; w != end; p += 2u * apart) {
+            a = taps(p, apart, *w++, a);
+        }
+    }
+    *y = mcg_nn_finish(any, a, mcg_nn_requant(w), range);
+}
+
+/* Two columns of the kernel times four outputs. */
+#define PAIR(j)                           \
+    do {                                  \
+        const uint32_t v = w[j];          \
+        a = taps(p + 2u * (j), 1u, v, a); \
+        b = taps(q + 2u * (j), 1u, v, b); \
+        c = taps(r + 2u * (j), 1u, v, c); \
+        e = taps(s + 2u * (j), 1u, v, e); \
+    } while (0)
+
+/* Four outputs of a row, kernel columns side by side. fixed: 2 or 3 pairs of columns, or 0 for any number. */
+MCG_INLINE void four_of(int any, uint32_t fixed, const mcg_depthwise_t *d, const uint32_t *w, const int16_t *x,
+                        int8_t *y)
+{
+    const uint32_t pairs = fixed != 0u ? fixed : (d->kernel_w + 1u) / 2u;
+    const uint32_t pitch = (uint32_t)d->dilation_h * d->pitch, step = d->stride_w, col = d->out_col;
+    const mcg_nn_range_t range = {d->out_zp, d->low, d->high};
+    int32_t a = (int32_t)*w++, b = a, c = a, e = a;
+    for (uint32_t i = d->kernel_h; i != 0u; --i, x += pitch, w += pairs) {
+        const int16_t *p = x, *q = p + step, *r = q + step, *s = r + step;
+        if (fixed != 0u) {
+            PAIR(0u);
+            PAIR(1u);
+            if (fixed > 2u) {
+                PAIR(2u);
             }
         } else {
-            for (; p != q.end; p += 2, y += col) {
-                IN_MEMORY(q);
-                int32_t a = q.bias, b = a;
-                ROW_PAIR_2(p, w0, w1);
-                ROW_PAIR_2(p + pitch, w2, w3);
-                ROW_PAIR_2(p + 2u * pitch, w4, w5);
-                *y = scale(a, &q);
-                y += col;
-                *y = scale(b, &q);
+            for (uint32_t j = 0; j < pairs; ++j) {
+                PAIR(j);
             }
         }
-        if (odd) {
-            IN_MEMORY(q);
-            int32_t a = q.bias;
-            ROW_ONE(p, w0, w1);
-            ROW_ONE(p + pitch, w2, w3);
-            ROW_ONE(p + 2u * pitch, w4, w5);
-            *y = scale(a, &q);
-            y += col;
-        }
-        p += skip;
-    } while (--rows != 0);
+    }
+    const mcg_nn_requant_t scale = mcg_nn_requant(w);
+    y[0] = mcg_nn_finish(any, a, scale, range);
+    y[col] = mcg_nn_finish(any, b, scale, range);
+    y[2u * col] = mcg_nn_finish(any, c, scale, range);
+    y[3u * col] = mcg_nn_finish(any, e, scale, range);
 }
 
-/* One output row of any kernel. */
-MCG_INLINE void row_any(const mcg_depthwise_t *d, const uint32_t *w, const int16_t *x, int8_t *y)
+/* A row, four outputs at a time where there are four; the last ones may have been done before. */
+MCG_INLINE void row_of(int any, uint32_t fixed, const mcg_depthwise_t *d, const uint32_t *w, const int16_t *x,
+                       int8_t *y)
 {
-    const uint32_t pairs = (d->kernel_w + 1u) / 2u;
-    const mcg_nn_requant_t q = mcg_nn_requant(w + (uint32_t)d->kernel_h * pairs);
-    const mcg_nn_range_t range = {d->out_zp, d->low, d->high};
-    for (uint32_t n = d->out_w; n != 0u; --n, x += d->stride_w, y += d->out_col) {
-        const uint32_t *k = w;
-        const int16_t *row = x;
-        int32_t a = q.bias;
-        for (uint32_t i = d->kernel_h; i != 0u; --i, row += (uint32_t)d->dilation_h * d->pitch) {
-            const int16_t *p = row;
-            if (d->dilation_w == 1u) {
-                for (uint32_t j = pairs; j != 0u; --j, p += 2) {
-                    a = mcg_smlad(mcg_load32(p), *k++, a);
-                }
-            } else {
-                for (uint32_t j = pairs; j != 0u; --j, p += 2u * d->dilation_w) {
-                    a = mcg_smlad(mcg_pair(p[0], p[d->dilation_w]), *k++, a);
-                }
-            }
+    const uint32_t step = d->stride_w, col = d->out_col, most = d->out_w;
+    if (most < 4u || d->dilation_w != 1u) {
+        for (uint32_t n = most; n != 0u; --n, x += step, y += col) {
+            one_of(any, d, w, x, y);
         }
-        *y = mcg_nn_scale_any(a, q, range);
+        return;
+    }
+    for (uint32_t n = most / 4u; n != 0u; --n, x += 4u * step, y += 4u * col) {
+        four_of(any, fixed, d, w, x, y);
+    }
+    const uint32_t back = 4u - (most & 3u);
+    if (back != 4u) {
+        four_of(any, fixed, d, w, x - back * step, y - back * col);
     }
 }
 
-/* Output rows of any kernel. */
-MCG_INLINE void rows_any(const mcg_depthwise_t *d, const uint32_t *w, const int16_t *x, int8_t *y, int32_t rows)
+MCG_INLINE void rows_of(int any, uint32_t fixed, const mcg_depthwise_t *d, const uint32_t *w, const int16_t *x,
+                        int8_t *y, uint32_t rows)
 {
-    for (; rows != 0; --rows, x += (uint32_t)d->stride_h * d->pitch, y += d->out_row) {
-        row_any(d, w, x, y);
+    for (; rows != 0u; --rows, x += (uint32_t)d->stride_h * d->pitch, y += d->out_row) {
+        row_of(any, fixed, d, w, x, y);
     }
 }
 
-typedef void rows_t(const mcg_depthwise_t *d, const uint32_t *w, const int16_t *x, int8_t *y, int32_t rows);
+#define ROWS(name, any, fixed)                                                                                    \
+    MCG_SECTION(".text.mcugen." #name) MCG_NOINLINE static void name(const mcg_depthwise_t *d, const uint32_t *w, \
+                                                                     const int16_t *x, int8_t *y, uint32_t rows)  \
+    {                                                                                                             \
+        rows_of(any, fixed, d, w, x, y, rows);                                                                    \
+    }
 
-/* Channel by channel, strip by strip. words: of the table, one output channel. */
-MCG_INLINE void depthwise(const mcg_depthwise_t *d, const uint32_t *w, uint32_t words, int16_t *scratch,
-                          const int8_t *x, int8_t *y, rows_t *rows_of)
+ROWS(rows_packed_2, 0, 2u)
+ROWS(rows_packed_3, 0, 3u)
+ROWS(rows_packed, 0, 0u)
+ROWS(rows_any, 1, 0u)
+
+/* Channel by channel, strip by strip. The last strip may begin with rows that were done before. words: of the table,
+ * one output channel. */
+MCG_SECTION(".text.mcugen.depthwise") MCG_NOINLINE static void depthwise(const mcg_depthwise_t *d, const uint32_t *w,
+                                                                         int16_t *scratch, const int8_t *x, int8_t *y,
+                                                                         uint32_t words, rows_t *rows_of_channel)
 {
     const int32_t reach = (int32_t)(d->kernel_h - 1u) * d->dilation_h + 1;
     const int32_t strip = d->strip;
-    const int whole = strip >= d->out_h;
-    fill(scratch, ((strip - 1) * d->stride_h + reach) * d->pitch, d->in_zp);
+    const int32_t rows = (strip - 1) * d->stride_h + reach;
+    fill(scratch, rows * d->pitch, d->in_zp);
     for (uint32_t c = d->channels; c != 0u; --c, x += d->in_channel) {
         for (int32_t first = 0; first < d->out_h; first += strip) {
-            const int32_t left = d->out_h - first;
-            const int32_t rows = left < strip ? left : strip;
+            first = first + strip > d->out_h ? (int32_t)d->out_h - strip : first;
             int8_t *out = y + (uint32_t)first * d->out_row;
             const uint32_t *k = w;
-            expand(d, scratch, x, first * d->stride_h - d->pad_top, (rows - 1) * d->stride_h + reach, whole);
+            expand(d, scratch, x, first * d->stride_h - d->pad_top, rows, strip == d->out_h);
             for (uint32_t j = d->multiplier; j != 0u; --j, out += d->out_channel, k += words) {
-                rows_of(d, k, scratch, out, rows);
+                rows_of_channel(d, k, scratch, out, (uint32_t)strip);
             }
         }
         w += d->multiplier * words;
@@ -248,43 +211,49 @@ MCG_INLINE void depthwise(const mcg_depthwise_t *d, const uint32_t *w, uint32_t 
     }
 }
 
-/* The same for pitches that the compiler knows, so that offsets stand in the loads. */
-#define ROWS_3X3(name, pitch, pair)                                                                               \
-    MCG_SECTION(".text.mcugen." #name) MCG_NOINLINE static void name(const mcg_depthwise_t *d, const uint32_t *w, \
-                                                                     const int16_t *x, int8_t *y, int32_t rows)   \
-    {                                                                                                             \
-        rows_3x3(d, pitch, pair, w, x, y, rows);                                                                  \
-    }
-
-ROWS_3X3(rows_3x3_16, 8u, 1u)
-ROWS_3X3(rows_3x3_16_step, 8u, 2u)
-ROWS_3X3(rows_3x3_64, 32u, 1u)
-ROWS_3X3(rows_3x3_64_step, 32u, 2u)
-ROWS_3X3(rows_3x3_wide, d->pitch / 2u, d->stride_w)
-
-MCG_SECTION(".text.mcugen.rows_of_any") MCG_NOINLINE static void
-rows_of_any(const mcg_depthwise_t *d, const uint32_t *w, const int16_t *x, int8_t *y, int32_t rows)
+MCG_INLINE void narrow(const mcg_depthwise_t *d, int8_t *y)
 {
-    rows_any(d, w, x, y, rows);
+    mcg_nn_clamp(y, (uint32_t)d->out_h * d->out_w * d->channels * d->multiplier, d->low, d->high);
 }
 
-MCG_SECTION(".text.mcugen.mcg_depthwise_3x3_s8") void mcg_depthwise_3x3_s8(const mcg_depthwise_t *d, const uint32_t *w,
-                                                                           int16_t *scratch, const int8_t *x, int8_t *y)
+MCG_INLINE uint32_t words_of(const mcg_depthwise_t *d) { return 4u + d->kernel_h * ((d->kernel_w + 1u) / 2u); }
+
+MCG_SECTION(".text.mcugen.mcg_depthwise_3x3_s8_p16") void
+mcg_depthwise_3x3_s8_p16(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y)
 {
-    const int step = d->stride_w == 2u;
-    rows_t *rows = rows_3x3_wide;
-    if (d->pitch == 16u) {
-        rows = step ? rows_3x3_16_step : rows_3x3_16;
-    } else if (d->pitch == 64u) {
-        rows = step ? rows_3x3_64_step : rows_3x3_64;
-    }
-    depthwise(d, w, 10u, scratch, x, y, rows);
+    depthwise(d, w, scratch, x, y, 10u, d->stride_w == 2u ? rows_16_step : rows_16);
+    narrow(d, y);
+}
+
+MCG_SECTION(".text.mcugen.mcg_depthwise_3x3_s8_p32") void
+mcg_depthwise_3x3_s8_p32(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y)
+{
+    depthwise(d, w, scratch, x, y, 10u, d->stride_w == 2u ? rows_32_step : rows_32);
+    narrow(d, y);
+}
+
+MCG_SECTION(".text.mcugen.mcg_depthwise_3x3_s8_p64") void
+mcg_depthwise_3x3_s8_p64(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y)
+{
+    depthwise(d, w, scratch, x, y, 10u, d->stride_w == 2u ? rows_64_step : rows_64);
+    narrow(d, y);
+}
+
+MCG_SECTION(".text.mcugen.mcg_depthwise_s8") void mcg_depthwise_s8(const mcg_depthwise_t *d, const uint32_t *w,
+                                                                   int16_t *scratch, const int8_t *x, int8_t *y)
+{
+    const uint32_t pairs = (d->kernel_w + 1u) / 2u;
+    depthwise(d, w, scratch, x, y, words_of(d),
+              pairs == 2u   ? rows_packed_2
+              : pairs == 3u ? rows_packed_3
+                            : rows_packed);
+    narrow(d, y);
 }
 
 MCG_SECTION(".text.mcugen.mcg_depthwise_s8_any") void mcg_depthwise_s8_any(const mcg_depthwise_t *d, const uint32_t *w,
                                                                            int16_t *scratch, const int8_t *x, int8_t *y)
 {
-    depthwise(d, w, d->kernel_h * ((d->kernel_w + 1u) / 2u) + 4u, scratch, x, y, rows_of_any);
+    depthwise(d, w, scratch, x, y, words_of(d), rows_any);
 }
 
 MCG_KERNELS_END

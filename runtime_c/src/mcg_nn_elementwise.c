@@ -11,6 +11,25 @@ void mcg_table_s8(const int8_t *table, const int8_t *x, int8_t *y, uint32_t n)
     }
 }
 
+void mcg_clamp_s8(int8_t *y, uint32_t n, int32_t low, int32_t high)
+{
+    const uint32_t least = (uint32_t)(uint8_t)low * 0x01010101u, most = (uint32_t)(uint8_t)high * 0x01010101u;
+    uint32_t i = 0;
+    for (; i + 16u <= n; i += 16u) {
+        int8_t *const p = y + i;
+        const uint32_t a = mcg_clamp4(mcg_load32(p), least, most), b = mcg_clamp4(mcg_load32(p + 4), least, most);
+        const uint32_t c = mcg_clamp4(mcg_load32(p + 8), least, most), d = mcg_clamp4(mcg_load32(p + 12), least, most);
+        mcg_store32(p, a);
+        mcg_store32(p + 4, b);
+        mcg_store32(p + 8, c);
+        mcg_store32(p + 12, d);
+    }
+    for (; i < n; ++i) {
+        const int32_t v = y[i];
+        y[i] = (int8_t)(v < low ? low : v > high ? high : v);
+    }
+}
+
 void mcg_add_s8(const mcg_add_t *d, const int32_t *table, const int8_t *a, const int8_t *b, int8_t *y)
 {
     const mcg_requant_t q = d->requant;

@@ -45,7 +45,8 @@ def run_emitted(op: HostOp, x: np.ndarray, folder: Path) -> np.ndarray:
     kernel = RUNTIME / op.kernel[1]
     assert op.kernel[0] in kernel.read_text(encoding="utf-8")
     include = f"-I{RUNTIME / 'include'}"
-    command = ["cc", "-O0", *WARNINGS, include, str(source), str(kernel)]
+    clamp = RUNTIME / "src" / "mcg_nn_elementwise.c"
+    command = ["cc", "-O0", *WARNINGS, include, str(source), str(kernel), str(clamp)]
     subprocess.run([*command, "-o", str(program)], check=True)
     done = subprocess.run([str(program)], check=True, capture_output=True)
     return np.frombuffer(done.stdout, np.int8).reshape(out_shape(op))

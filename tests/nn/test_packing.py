@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mcugen.core.types import frozen_array
 from mcugen.nn.packing import (
+    Range,
     accumulator_range,
     any_requant,
     lanes,
@@ -49,18 +50,15 @@ def test_lanes_give_the_dot_product(seed: int, groups: int, kind: str) -> None:
     assert got == int(w @ x) - 127 * int(w[1::2].sum())
 
 
-def test_the_bound_is_where_it_is_said_to_be() -> None:
-    """172 pairs of +-127 give 8,366,252 < 2^23, 173 do not."""
-    assert packable(np.full((1, 344), 127))
-    assert not packable(np.full((1, 348), 127))
-    edge = np.zeros((1, 348))
-    edge[0, :344] = -127
-    assert packable(edge)
-    edge[0, 345] = 87  # 255 * 87 = 22,185 leaves 171 below 2^23
-    assert packable(edge)
-    edge[0, 345] = 88
-    assert not packable(edge)
-    assert sum_as_the_kernel(lanes(np.full((1, 344), 127))[0], np.tile([127, -128], 172)) == 172 * 127 * (127 - 255)
+@pytest.mark.parametrize("in_zp", [-128, 0, 127])
+def test_the_bound_is_where_it_is_said_to_be(in_zp: int) -> None:
+    """Sums in [-2^23, 2^23) are packed, one more is not."""
+    w, r = np.full((1, 4), 127, np.int8), requant_of(1e-5)
+    reach = accumulator_range(w, np.zeros(1, np.int32), in_zp)
+    for edge, fits in (((1 << 23) - 1 - int(reach.high[0]), True), (-(1 << 23) - int(reach.low[0]), True)):
+        step = 1 if edge > 0 else -1
+        assert matmul_stream(w, np.array([edge], np.int32), in_zp, r, 2).packed is fits
+        assert not matmul_stream(w, np.array([edge + step], np.int32), in_zp, r, 2).packed
 
 
 def test_minus_128_fits_only_beside_a_weight_that_is_not_negative() -> None:
@@ -89,24 +87,39 @@ def requantize_as_the_kernel(v: int, m: int, c: int, shift: int) -> int:
     return min(max(total >> shift, -128), 127)
 
 
+SUMS = st.integers(-(1 << 23), (1 << 23) - 1)
+
+
 @given(
-    st.integers(30, 60),
+    st.integers(24, 60),
     st.integers(1 << 30, (1 << 31) - 1),
     st.integers(-128, 127),
-    st.lists(st.integers(-(1 << 31), (1 << 31) - 1), min_size=2, max_size=9),
+    st.lists(SUMS, min_size=2, max_size=9),
 )
 def test_packed_requantization_is_exact(shift: int, m: int, zero_point: int, values: list[int]) -> None:
+    """Shifts beyond 47 take fewer bits of m: exact at every step of the result, so also just before and behind one."""
     r = Requant(frozen_array([m], np.int32), frozen_array([shift], np.int32), zero_point, -128, 127)
-    w, bias = np.zeros((1, 1), np.int8), np.zeros(1, np.int32)
-    reach = accumulator_range(w, bias, 0)
-    reach.low[0], reach.high[0] = min(values), max(values)
-    q = packed_requant(r, reach)
+    low, high = min(values), max(values)
+    q = packed_requant(r, Range(np.array([low]), np.array([high])))
     if q is None:
-        assert not 33 <= shift <= 55
+        assert shift < 25 or shift > 47
         return
-    for v in values:
-        got = requantize_as_the_kernel(v, int(q.multiplier[0]), int(q.c[0]), int(q.shift[0]))
+    for y in range(-4, 5):
+        step = (((2 * y - 1) << (shift - 1)) + m - 1) // m
+        values += [step - 1, step]
+    for v in (v for v in values if low <= v <= high):
+        got = requantize_as_the_kernel(256 * v, int(q.multiplier[0]), int(q.c[0]), int(q.shift[0]))
         assert got == int(requantize(np.array(v), r))
+
+
+def test_long_shifts_are_packed_as_a_rule() -> None:
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(300):
+        m, shift = int(rng.integers(1 << 30, 1 << 31)), int(rng.integers(48, 56))
+        r = Requant(frozen_array([m], np.int32), frozen_array([shift], np.int32), -128, -128, 127)
+        found.append(packed_requant(r, Range(np.array([-(1 << 20)]), np.array([1 << 20]))) is not None)
+    assert np.mean(found) > 0.99
 
 
 def test_a_constant_channel_is_packed_whatever_its_shift_and_clamps() -> None:
@@ -118,11 +131,12 @@ def test_a_constant_channel_is_packed_whatever_its_shift_and_clamps() -> None:
     ] == [20, 9]
 
 
-def test_narrow_clamps_and_large_factors_take_the_other_form() -> None:
+def test_which_factors_take_the_other_form() -> None:
     w, bias = np.full((1, 4), 5, np.int8), np.zeros(1, np.int32)
-    for r in (requant_of(0.01, 0, -128, 100), requant_of(0.01, 0, 0, 127), requant_of(0.26), requant_of(3.0)):
+    for r in (requant_of(64.0), requant_of(100.0)):
         assert not matmul_stream(w, bias, 0, r, 2).packed
-    assert matmul_stream(w, bias, 0, requant_of(0.2499), 2).packed
+    for r in (requant_of(63.9), requant_of(0.01, 0, -128, 100), requant_of(0.01, 0, 0, 127)):
+        assert matmul_stream(w, bias, 0, r, 2).packed
     assert any_requant(requant_of(0.01), 1).c.tolist() == [1 << (37 - 33)]
 
 

@@ -81,8 +81,10 @@ def test_which_kernel() -> None:
 def test_costs_and_scratch() -> None:
     op = conv(1, (16, 8, 8), 32, (3, 3), (1, 1), (1, 1, 1, 1))
     assert op.cost().macs == 64 * 16 * 32 * 9
-    assert op.scratch_bytes == 3 * 36 * 8
+    assert op.scratch_bytes == 6 * 36 * 8
     assert [i.count for i in op.items("n_0")] == [16 * (36 * 2 + 8)]
+    rgb = conv(1, (3, 8, 8), 8, (3, 3), (1, 1), (1, 1, 1, 1), in_planar=True)
+    assert [i.count for i in rgb.items("n_0")] == [4 * (7 * 2 + 8)]  # 27 weights in 7 groups, not in 9
     large = conv(1, (64, 8, 8), 64, (3, 3), (1, 1), (1, 1, 1, 1))
     assert large.scratch_bytes == 3 * 144 * 8
     many = conv(1, (128, 6, 6), 128, (1, 1))

@@ -58,11 +58,19 @@ def test_emitted_c(op: QDepthwise, tmp_path: Path) -> None:
 
 def test_which_kernel() -> None:
     op = SHAPES[0]
-    assert op.function(op.stream()) == "mcg_depthwise_3x3_s8"
-    for other in (replace(op, requant=requant_of(0.3, 4)), SHAPES[2], replace(op, requant=requant_of(0.01, 4, 0, 127))):
-        assert other.function(other.stream()) == "mcg_depthwise_s8_any"
     minus = replace(op, weight=frozen_array(np.full(op.weight.shape, -128), np.int8))
-    assert minus.function(minus.stream()) == "mcg_depthwise_3x3_s8"
+    narrow, large = replace(op, requant=requant_of(0.01, 4, 0, 127)), replace(op, requant=requant_of(0.3, 4))
+    for fast in (op, minus, narrow, large):
+        assert fast.function(fast.stream()) == "mcg_depthwise_3x3_s8_p16"
+    assert SHAPES[2].function(SHAPES[2].stream()) == "mcg_depthwise_s8"
+    for width, name in ((14, "3x3_s8_p16"), (15, "3x3_s8_p32"), (62, "3x3_s8_p64"), (63, "s8")):
+        wide = depthwise(1, (1, 4, width), 1, (3, 3), (1, 1), (1, 1, 1, 1))
+        assert wide.function(wide.stream()) == f"mcg_depthwise_{name}"
+    for other in (
+        replace(op, requant=requant_of(100.0, 4)),
+        replace(op, bias=frozen_array([1 << 23] * 3, np.int32), requant=requant_of(1e-5, 4)),
+    ):
+        assert other.function(other.stream()) == "mcg_depthwise_s8_any"
 
 
 def test_scratch_stays_small() -> None:
@@ -70,7 +78,7 @@ def test_scratch_stays_small() -> None:
     for size in ((2, 96, 96), (2, 200, 40), (1, 25, 5)):
         op = depthwise(1, size, 1, (3, 3), (1, 1), (1, 1, 1, 1))
         assert op.scratch_bytes <= 2048
-    assert depthwise(1, (1, 8, 700), 1, (3, 3), (1, 1), (1, 1, 1, 1)).scratch_bytes == 3 * 702 * 2
+    assert depthwise(1, (1, 8, 700), 1, (3, 3), (1, 1), (1, 1, 1, 1)).scratch_bytes == 3 * 704 * 2
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,13 @@ from mcugen.nn.ops.window import padded_windows, physical, window_problem
 from mcugen.nn.packing import Stream, accumulator_range, matmul_stream
 from mcugen.nn.requant import Requant, requantize
 
-#: Weights that a data cache keeps while the next pixels are packed. With more, a tile has more than three pixels.
+#: Weights that a data cache keeps while the next pixels are packed. With more, patches take more memory.
 _CACHED_WEIGHTS = 8192
-_TILE_SCRATCH = 4096
+_TILE_SCRATCH, _LARGE_TILE_SCRATCH = 1024, 4096
+#: Pixels of a tile that pay: each tile reads the weights and starts the loop over channels anew.
+_TILE_PIXELS = 48
+#: MCG_CONV_MOST_THREES
+_MOST_THREES = 32
 
 _WORDS = ("in_bytes", "in_plane", "in_row", "in_col", "out_channel", "out_pixel", "groups")
 _HALVES = ("in_h", "in_w", "out_h", "out_w", "out_c", "planes", "kernel_h", "col_runs", "cols", "unit", "run_groups")
@@ -50,10 +54,13 @@ class _Runs:
     unit: int
     col_step: int
 
+    #: Runs of three bytes lie side by side, so that no group has a hole.
+    threes: int = 0
+
     @property
     def groups(self) -> int:
-        """Groups of four in a run."""
-        return -(-self.cols * self.unit // 4)
+        """Groups of four in a run; 0 where runs are not padded."""
+        return 0 if self.threes else -(-self.cols * self.unit // 4)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +127,9 @@ class QConv(MachineOp):
     def _runs(self) -> _Runs:
         _, kw, channels = self.weight.shape[1:]
         if self.in_planar:
-            return _Runs(channels, 1, kw, 1, self.dilation[1])
+            count = channels * int(self.weight.shape[1])
+            merge = kw == 3 and self.dilation[1] == 1 and count <= _MOST_THREES and -(-3 * count // 4) < count
+            return _Runs(channels, 1, kw, 1, self.dilation[1], count if merge else 0)
         if self.dilation[1] > 1 and kw > 1:
             return _Runs(1, kw, 1, channels, 1)
         return _Runs(1, 1, kw, channels, 1)
@@ -128,15 +137,16 @@ class QConv(MachineOp):
     @property
     def _groups(self) -> int:
         r = self._runs
-        return r.planes * int(self.weight.shape[1]) * r.col_runs * r.groups
+        return -(-3 * r.threes // 4) if r.threes else r.planes * int(self.weight.shape[1]) * r.col_runs * r.groups
 
     @property
     def _tile(self) -> int:
         """Pixels that are packed at once: more where the weights would be fetched from flash again for each three."""
-        most = -(-self.out_shape[1] * self.out_shape[2] // 3) * 3
-        if self.weight.size <= _CACHED_WEIGHTS:
-            return 3
-        return max(3, min(most, _TILE_SCRATCH // (8 * self._groups) // 3 * 3))
+        pixels = self.out_shape[1] * self.out_shape[2]
+        large = self.weight.size > _CACHED_WEIGHTS
+        room = (_LARGE_TILE_SCRATCH if large else _TILE_SCRATCH) // (8 * self._groups)
+        room = max(room, 6) if self._groups * 48 <= 2 * _TILE_SCRATCH else room
+        return max(3, min(pixels // 3 * 3, room // 3 * 3, _TILE_PIXELS))
 
     @property
     def scratch_bytes(self) -> int:
@@ -146,6 +156,8 @@ class QConv(MachineOp):
         """The weight table, in the order in which the kernel reads patches, every run padded to whole groups."""
         r, (oc, kh) = self._runs, self.weight.shape[:2]
         w = self.weight.transpose(0, 3, 1, 2) if self.in_planar else self.weight
+        if r.threes:
+            return matmul_stream(w.reshape(oc, -1), self.bias, self.in_zp, self.requant, 2)
         runs = w.reshape(oc, r.planes * kh * r.col_runs, r.cols * r.unit)
         rows = np.zeros((*runs.shape[:2], 4 * r.groups), np.int8)
         rows[:, :, : runs.shape[2]] = runs

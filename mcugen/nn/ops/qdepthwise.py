@@ -27,8 +27,8 @@ from mcugen.nn.requant import Requant, requantize
 #: Expanded rows of a channel are kept below this, by computing a few output rows at a time.
 _STRIP_SCRATCH = 2048
 
-#: Pitches that the 3 x 3 kernel has loops of its own for.
-_FIXED_PITCHES = (16, 64)
+#: Pitches that 3 x 3 kernels exist for.
+_FIXED_PITCHES = (16, 32, 64)
 
 _WORDS = ("in_channel", "in_row", "in_col", "out_channel", "out_row", "out_col")
 _HALVES = ("channels", "multiplier", "in_h", "in_w", "out_h", "out_w", "kernel_h", "kernel_w", "stride_h", "stride_w")
@@ -51,7 +51,7 @@ class QDepthwise(MachineOp):
     input (``accumulator_range``).
     """
 
-    kernel: ClassVar[tuple[str, str]] = ("mcg_depthwise_3x3_s8", "src/mcg_nn_depthwise.c")
+    kernel: ClassVar[tuple[str, str]] = ("mcg_depthwise_s8", "src/mcg_nn_depthwise.c")
 
     in_shape: tuple[int, int, int]
     out_shape: tuple[int, int, int]
@@ -103,26 +103,24 @@ class QDepthwise(MachineOp):
         return (y if self.out_planar else np.ascontiguousarray(y.transpose(0, 2, 3, 1)),)
 
     @property
-    def _three_by_three(self) -> bool:
-        """Whether the 3 x 3 kernel takes the layer; the general one reads rows further, so the pitch depends on it."""
-        if self.weight.shape[1:] != (3, 3) or self.dilation != (1, 1) or self.stride[1] > 2:
-            return False
+    def _three_by_three(self) -> int:
+        """The pitch of the 3 x 3 kernel that takes the layer, or 0. It reads four elements of a row for one or two
+        outputs; its rows are computed in twos."""
+        shape = (self.weight.shape[1:], self.dilation, self.stride)
+        if shape not in (((3, 3), (1, 1), (1, 1)), ((3, 3), (1, 1), (2, 2))) or self.out_shape[1] < 2:
+            return 0
+        outputs, step = self.out_shape[2], self.stride[1]
+        last = outputs - 2 + outputs % 2 if step == 1 else (outputs - 1) * step
+        pitch = next((p for p in _FIXED_PITCHES if p >= last + 4), 0)
         reach = accumulator_range(self.weight, self.bias, self.in_zp)
-        return packed_requant(self.requant, reach) is not None
+        return pitch if packed_requant(self.requant, reach) is not None else 0
 
     @property
     def _pitch(self) -> int:
-        """int16 elements of an expanded row: all that the kernels read, and even.
-
-        The 3 x 3 kernel reads four elements for the last one or two outputs; the general one reads pairs of columns.
-        """
-        outputs, step = self.out_shape[2], self.stride[1]
-        if self._three_by_three:
-            last = outputs - 2 + outputs % 2 if step == 1 else (outputs - 1) * step
-            return next((p for p in _FIXED_PITCHES if p >= last + 4), last + 4)
+        """int16 elements of an expanded row: all that the kernels read, and even. Most read pairs of columns."""
         pairs = -(-int(self.weight.shape[2]) // 2)
-        span = (outputs - 1) * step + (2 * pairs - 1) * self.dilation[1] + 1
-        return span + span % 2
+        span = (self.out_shape[2] - 1) * self.stride[1] + (2 * pairs - 1) * self.dilation[1] + 1
+        return self._three_by_three or span + span % 2
 
     def _rows(self, strip: int) -> int:
         return (strip - 1) * self.stride[0] + (int(self.weight.shape[1]) - 1) * self.dilation[0] + 1
@@ -130,9 +128,9 @@ class QDepthwise(MachineOp):
     @property
     def _strip(self) -> int:
         """Output rows that are computed from one expansion: all, or as many as keep the scratch small."""
-        most = _STRIP_SCRATCH // (2 * self._pitch)
-        strip = (most - self._rows(1)) // self.stride[0] + 1
-        return min(max(strip, 1), self.out_shape[1])
+        rows, most = self.out_shape[1], _STRIP_SCRATCH // (2 * self._pitch)
+        strip = min(max((most - self._rows(1)) // self.stride[0] + 1, 1), rows)
+        return -(-rows // -(-rows // strip))  # as many strips, of one size
 
     @property
     def scratch_bytes(self) -> int:
@@ -140,7 +138,7 @@ class QDepthwise(MachineOp):
 
     def stream(self) -> Stream:
         """The weight table: pairs of neighbouring columns a word."""
-        return depthwise_stream(self.weight, self.bias, self.in_zp, self.requant, self._three_by_three)
+        return depthwise_stream(self.weight, self.bias, self.in_zp, self.requant, self._three_by_three > 0)
 
     def descriptor(self) -> Array:
         """The record mcg_depthwise_t."""
@@ -159,7 +157,9 @@ class QDepthwise(MachineOp):
 
     def function(self, stream: Stream) -> str:
         """The kernel that reads this table."""
-        return "mcg_depthwise_3x3_s8" if stream.packed else "mcg_depthwise_s8_any"
+        if self._three_by_three:
+            return f"mcg_depthwise_3x3_s8_p{self._pitch}"
+        return "mcg_depthwise_s8" if stream.packed else "mcg_depthwise_s8_any"
 
     def items(self, prefix: str) -> tuple[Item, ...]:
         about = f"depthwise convolution {'x'.join(map(str, self.weight.shape))}: pairs of columns a word"
