@@ -86,6 +86,13 @@ MCG_INLINE uint32_t mcg_sxtb16_odd(uint32_t x)
     __asm__("sxtb16 %0, %1, ror #8" : "=r"(r) : "r"(x));
     return r;
 }
+/* Bytes 0 and 2 of x, sign-extended to halves, added to the halves of acc. */
+MCG_INLINE uint32_t mcg_sxtab16(uint32_t acc, uint32_t x)
+{
+    uint32_t r;
+    __asm__("sxtab16 %0, %1, %2" : "=r"(r) : "r"(acc), "r"(x));
+    return r;
+}
 /* Bytes 1 and 3 of x, sign-extended to halves, added to the halves of acc. */
 MCG_INLINE uint32_t mcg_sxtab16_odd(uint32_t acc, uint32_t x)
 {
@@ -134,6 +141,17 @@ MCG_INLINE uint32_t mcg_clamp4(uint32_t x, uint32_t least, uint32_t most)
             : "cc");
     return x;
 }
+/* The larger of each pair of signed bytes. */
+MCG_INLINE uint32_t mcg_max4(uint32_t x, uint32_t y)
+{
+    uint32_t t;
+    __asm__("ssub8 %1, %0, %2\n\t"
+            "sel %0, %0, %2"
+            : "+r"(x), "=&r"(t)
+            : "r"(y)
+            : "cc");
+    return x;
+}
 /* x clamped to -128..127. */
 MCG_INLINE int32_t mcg_ssat8(int32_t x)
 {
@@ -162,11 +180,12 @@ MCG_INLINE int32_t mcg_smlatb(uint32_t x, uint32_t y, int32_t acc)
 }
 MCG_INLINE uint32_t mcg_sxtb16(uint32_t x) { return mcg_pair((int8_t)(uint8_t)x, (int8_t)(uint8_t)(x >> 16)); }
 MCG_INLINE uint32_t mcg_sxtb16_odd(uint32_t x) { return mcg_sxtb16(x >> 8); }
-MCG_INLINE uint32_t mcg_sxtab16_odd(uint32_t acc, uint32_t x)
+MCG_INLINE uint32_t mcg_sxtab16(uint32_t acc, uint32_t x)
 {
-    const uint32_t v = mcg_sxtb16_odd(x);
+    const uint32_t v = mcg_sxtb16(x);
     return mcg_pair(mcg_lo(acc) + mcg_lo(v), mcg_hi(acc) + mcg_hi(v));
 }
+MCG_INLINE uint32_t mcg_sxtab16_odd(uint32_t acc, uint32_t x) { return mcg_sxtab16(acc, x >> 8); }
 MCG_INLINE uint32_t mcg_ssub16(uint32_t x, uint32_t y)
 {
     return mcg_pair(mcg_lo(x) - mcg_lo(y), mcg_hi(x) - mcg_hi(y));
@@ -176,6 +195,15 @@ MCG_INLINE uint32_t mcg_pack_high(uint32_t x, uint32_t y) { return (x >> 16) | (
 MCG_INLINE int32_t mcg_smmla(int32_t x, int32_t y, int32_t acc)
 {
     return (int32_t)((uint32_t)acc + (uint32_t)(((int64_t)x * y) >> 32));
+}
+MCG_INLINE uint32_t mcg_max4(uint32_t x, uint32_t y)
+{
+    uint32_t r = 0;
+    for (uint32_t i = 0; i < 32u; i += 8u) {
+        const int8_t a = (int8_t)(uint8_t)(x >> i), b = (int8_t)(uint8_t)(y >> i);
+        r |= (uint32_t)(uint8_t)(a > b ? a : b) << i;
+    }
+    return r;
 }
 MCG_INLINE uint32_t mcg_clamp4(uint32_t x, uint32_t least, uint32_t most)
 {

@@ -39,7 +39,16 @@ void mcg_add_s8(const mcg_add_t *d, const int32_t *table, const int8_t *a, const
     if (q.shift > 32 && q.shift <= 55 && q.low == -128 && q.high == 127) {
         /* The usual case. The zero point goes through the shift; |a * unit + table| < 2^30 leaves room for it. */
         const int32_t shift = q.shift - 32, c = q.c + q.zp * (1 << shift);
-        for (uint32_t i = 0; i < n; ++i) {
+        uint32_t i = 0;
+        for (; i + 4u <= n; i += 4u) {
+            const int32_t v0 = a[i] * unit + middle[b[i]], v1 = a[i + 1u] * unit + middle[b[i + 1u]];
+            const int32_t v2 = a[i + 2u] * unit + middle[b[i + 2u]], v3 = a[i + 3u] * unit + middle[b[i + 3u]];
+            y[i] = (int8_t)mcg_ssat8(mcg_smmla(v0, q.m, c) >> shift);
+            y[i + 1u] = (int8_t)mcg_ssat8(mcg_smmla(v1, q.m, c) >> shift);
+            y[i + 2u] = (int8_t)mcg_ssat8(mcg_smmla(v2, q.m, c) >> shift);
+            y[i + 3u] = (int8_t)mcg_ssat8(mcg_smmla(v3, q.m, c) >> shift);
+        }
+        for (; i < n; ++i) {
             y[i] = (int8_t)mcg_ssat8(mcg_smmla(a[i] * unit + middle[b[i]], q.m, c) >> shift);
         }
         return;

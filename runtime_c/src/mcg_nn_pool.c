@@ -27,6 +27,8 @@ static window_t window(const mcg_pool_t *d, int32_t oh, int32_t ow)
     return w;
 }
 
+/* Channels that stand side by side in memory, in x and in y, are taken four at a time: PER_FOUR does so and counts
+ * them in c. */
 #define FOR_EACH_WINDOW(T)                                                      \
     const uint32_t row_step = (uint32_t)d->dilation_h * d->in_row;              \
     const uint32_t col_step = (uint32_t)d->dilation_w * d->in_col;              \
@@ -35,8 +37,10 @@ static window_t window(const mcg_pool_t *d, int32_t oh, int32_t ow)
             const window_t win = window(d, oh, ow);                             \
             const T *channel = x + win.at;                                      \
             T *out = y + (uint32_t)oh * d->out_row + (uint32_t)ow * d->out_col; \
+            uint32_t c = 0;                                                     \
             PER_WINDOW                                                          \
-            for (uint32_t c = 0; c < d->channels; ++c) {                        \
+            PER_FOUR                                                            \
+            for (; c < d->channels; ++c) {                                      \
                 START                                                           \
                 const T *row = channel;                                         \
                 for (uint32_t i = 0; i < win.rows; ++i, row += row_step) {      \
@@ -55,9 +59,35 @@ static window_t window(const mcg_pool_t *d, int32_t oh, int32_t ow)
 #define ELEMENT best = *p > best ? *p : best;
 #define RESULT best
 
+#define PER_FOUR                                                        \
+    for (; side_by_side && c + 4u <= d->channels; c += 4u) {            \
+        max_four(channel, out, win.rows, win.cols, row_step, col_step); \
+        channel += 4;                                                   \
+        out += 4;                                                       \
+    }
 #define START int32_t best = INT8_MIN;
-void mcg_max_pool_s8(const mcg_pool_t *d, const int8_t *x, int8_t *y) { FOR_EACH_WINDOW(int8_t) }
+/* Four channels of a window that is not empty. */
+MCG_INLINE void max_four(const int8_t *row, int8_t *y, uint32_t rows, uint32_t cols, uint32_t row_step,
+                         uint32_t col_step)
+{
+    uint32_t best = 0x80808080u;
+    for (; rows != 0u; --rows, row += row_step) {
+        const int8_t *p = row;
+        for (uint32_t n = cols; n != 0u; --n, p += col_step) {
+            best = mcg_max4(best, mcg_load32(p));
+        }
+    }
+    mcg_store32(y, best);
+}
+
+void mcg_max_pool_s8(const mcg_pool_t *d, const int8_t *x, int8_t *y)
+{
+    const int side_by_side = d->in_channel == 1u && d->out_channel == 1u;
+    FOR_EACH_WINDOW(int8_t)
+}
 #undef START
+#undef PER_FOUR
+#define PER_FOUR
 
 #define START int32_t best = INT16_MIN;
 void mcg_max_pool_s16(const mcg_pool_t *d, const int16_t *x, int16_t *y) { FOR_EACH_WINDOW(int16_t) }
@@ -83,14 +113,57 @@ static mcg_requant_t requant_of(const mcg_pool_t *d, const mcg_pool_count_t *cou
     const int32_t offset = (int32_t)(win.rows * win.cols) * d->zp_in;
 #define ELEMENT sum += *p;
 
+#undef PER_FOUR
+#define PER_FOUR                                                                 \
+    for (; side_by_side && win.cols <= MOST && c + 4u <= d->channels; c += 4u) { \
+        int32_t sums[4];                                                         \
+        sum_four(channel, sums, win.rows, win.cols, row_step, col_step);         \
+        for (uint32_t k = 0; k < 4u; ++k) {                                      \
+            *out++ = (int8_t)mcg_requant(sums[k] - offset, q);                   \
+        }                                                                        \
+        channel += 4;                                                            \
+    }
+/* Elements whose sum fits int16 whatever they are. */
+#define MOST 255u
+/* The sums of four channels; cols <= MOST. */
+MCG_INLINE void sum_four(const int8_t *row, int32_t *sums, uint32_t rows, uint32_t cols, uint32_t row_step,
+                         uint32_t col_step)
+{
+    int32_t a = 0, b = 0, c = 0, e = 0;
+    while (rows != 0u) {
+        uint32_t even = 0, odd = 0, room = MOST;
+        do {
+            const int8_t *p = row;
+            for (uint32_t n = cols; n != 0u; --n, p += col_step) {
+                const uint32_t v = mcg_load32(p);
+                even = mcg_sxtab16(even, v);
+                odd = mcg_sxtab16_odd(odd, v);
+            }
+            row += row_step;
+            room -= cols;
+        } while (--rows != 0u && room >= cols);
+        a += mcg_lo(even);
+        b += mcg_lo(odd);
+        c += mcg_hi(even);
+        e += mcg_hi(odd);
+    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = e;
+}
+
 #define START int32_t sum = 0;
 #define RESULT mcg_requant(sum - offset, q)
 void mcg_avg_pool_s8(const mcg_pool_t *d, const mcg_pool_count_t *counts, const int8_t *x, int8_t *y)
 {
+    const int side_by_side = d->in_channel == 1u && d->out_channel == 1u;
     FOR_EACH_WINDOW(int8_t)
 }
 #undef START
 #undef RESULT
+#undef PER_FOUR
+#define PER_FOUR
 
 #define START int64_t sum = 0;
 #define RESULT mcg_requant64(sum - offset, q)
