@@ -11,15 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 from mcugen.version import VERSION as __version__
 
-_VERBS = ("ExportOptions", "ExportResult", "compare", "export", "inspect", "load", "profile", "run", "verify")
+_VERBS = (
+    "ExportOptions",
+    "ExportResult",
+    "check_ld",
+    "compare",
+    "export",
+    "inspect",
+    "load",
+    "profile",
+    "run",
+    "verify",
+)
 
 if TYPE_CHECKING:
-    from mcugen.build import ExportOptions, ExportResult, compare, export, inspect, load, profile, run, verify
+    from mcugen.build import ExportOptions, ExportResult, check_ld, compare, export, inspect, load, profile, run, verify
 
 __all__ = [
     "ExportOptions",
     "ExportResult",
     "__version__",
+    "check_ld",
     "compare",
     "export",
     "inspect",

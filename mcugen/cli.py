@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from mcugen import build as api
+from mcugen.doctor.check_ld import report_lines
 from mcugen.errors import InputError, InternalError, McugenError, one_line
 from mcugen.report.profile import profile_json, profile_lines
 from mcugen.report.summary import memory_lines, summary_lines, usage_lines
@@ -248,6 +249,23 @@ def inspect(source: Source, as_json: Json = False) -> None:
     for key, value in facts.items():
         if key != "features":
             _out.say(f"{key:<16} {value}")
+
+
+@app.command("check-ld")
+def check_ld(
+    script: Annotated[Path, typer.Argument(help="Your linker script.", show_default=False)],
+    board: Annotated[str, typer.Option(help="A board of `mcugen boards`.")] = "stm32h743",
+    defsym: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="As the linker gets it.")] = None,
+    folders: Annotated[list[Path] | None, typer.Option("-L", help="Where files are that it includes.")] = None,
+    model: Annotated[list[Path] | None, typer.Option(help="An exported folder that must fit.")] = None,
+    write: Annotated[Path | None, typer.Option(help="Write a fragment with the names of this script.")] = None,
+) -> None:
+    """Say by address where a linker script puts mcugen's sections, and what to add; exit 1 if something is wrong."""
+    found = api.check_ld(script, board, defsym or (), folders or (), model or (), write)
+    for line in report_lines(found, str(write) if write is not None else None):
+        _out.say(line)
+    if not (found.fits if write is None else found.adapted_fits):
+        raise typer.Exit(1)
 
 
 @app.command()

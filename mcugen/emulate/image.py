@@ -155,6 +155,7 @@ def script_text(board: Board, stack: int, fragment: bool, include: bool) -> str:
     ``include``: it includes the fragment itself, for a linker that takes one script only.
     """
     assert board.image is not None
+    copies = "" if fragment else "  mcg_table_copies : { KEEP(*(mcg_table_copies)) . = ALIGN(8); } > @\n"
     home, data = board.home.linker, next(r.linker for r in board.regions if r.name == board.image.data)
     if fragment:
         head = f"INCLUDE {_OWN}/fragment.ld\n" if include else ""
@@ -168,8 +169,7 @@ SECTIONS
   .isr_vector : {{ KEEP(*(.isr_vector)) . = ALIGN(8); }} > {home}
   .text : {{ *(.text) *(.text.*) . = ALIGN(8); }} > {home}
   .rodata : {{ *(.rodata) *(.rodata.*) . = ALIGN(8); }} > {home}
-  mcg_table_copies : {{ KEEP(*(mcg_table_copies)) . = ALIGN(8); }} > {home}
-  .stack (NOLOAD) : ALIGN(8)
+{copies.replace("@", home)}  .stack (NOLOAD) : ALIGN(8)
   {{
     mcg_image_stack_limit = .;
     . = . + {stack};

@@ -139,6 +139,11 @@ class Board:
         """The flash: where constants and code stand unless they move."""
         return next(r for r in self.regions if r.home)
 
+    @property
+    def code_regions(self) -> tuple[Region, ...]:
+        """RAM that code is copied into."""
+        return tuple(r for r in self.regions if r.writable and not r.home and "code" in r.roles)
+
     def region(self, name: str) -> Region | None:
         """The region with this name, or None."""
         return next((r for r in self.regions if r.name == name), None)

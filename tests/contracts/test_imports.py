@@ -30,11 +30,15 @@ ALLOWED: dict[str, set[str]] = {
     "emit": MIDDLE,
     "emulate": MIDDLE | {"emit"},
     "verify": MIDDLE | {"emit", "emulate"},
+    "doctor": MIDDLE | {"emit", "emulate"},
     "report": MIDDLE | {"emit", "emulate", "verify"},
     "recipes": MIDDLE | FAMILIES | {"frontends", "emit", "emulate", "verify", "report"},
     "exported": MIDDLE | {"frontends", "emit", "emulate", "verify", "report", "recipes"},
-    "build": MIDDLE | FAMILIES | {"frontends", "emit", "emulate", "verify", "report", "recipes", "exported"},
-    "cli": MIDDLE | {"report", "build"},
+    "build": MIDDLE
+    | FAMILIES
+    | {"frontends", "emit", "emulate", "verify", "report", "recipes", "exported"}
+    | {"doctor"},
+    "cli": MIDDLE | {"doctor", "report", "build"},
     "__init__": {"version", "build"},
     "__main__": {"cli"},
 }

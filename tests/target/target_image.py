@@ -146,7 +146,7 @@ class Image:
 class Machine:
     """The board in unicorn, its RAM filled with a pattern, its flash with the load image; run to the breakpoint."""
 
-    def __init__(self, image: Image, board: Board) -> None:
+    def __init__(self, image: Image, board: Board, vectors: int | None = None) -> None:
         import unicorn as uc  # noqa: PLC0415
         from unicorn import arm_const as arm  # noqa: PLC0415
 
@@ -163,7 +163,10 @@ class Machine:
             if data:
                 cpu.mem_write(paddr, data)
         cpu.hook_add(uc.UC_HOOK_INTR, lambda c, number, user: c.emu_stop())
-        stack, reset = (int.from_bytes(cpu.mem_read(board.home.base + i, 4), "little") for i in (0, 4))
+        stack, reset = (
+            int.from_bytes(cpu.mem_read((board.home.base if vectors is None else vectors) + i, 4), "little")
+            for i in (0, 4)
+        )
         cpu.reg_write(arm.UC_ARM_REG_SP, stack)
         cpu.emu_start(reset | 1, 0, count=2_000_000)
         assert cpu.reg_read(arm.UC_ARM_REG_PC) & ~3 == image.symbols["finish"] & ~3, "did not reach the end"

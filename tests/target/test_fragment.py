@@ -11,7 +11,7 @@ import target_image as ti
 from mcugen.core.op import Item
 from mcugen.resources import resource_dir
 from mcugen.target.board import load_board
-from mcugen.target.fragment import fragment_text
+from mcugen.target.fragment import FragmentNames, fragment_text
 from mcugen.target.placement import place
 from mcugen.target.plan import Plan
 
@@ -52,7 +52,7 @@ def test_the_fragment_in_the_repository_is_what_the_generator_writes() -> None:
 
 
 def test_the_flash_can_have_another_name() -> None:
-    text = fragment_text(BOARD, flash="ROM")
+    text = fragment_text(BOARD, FragmentNames("ROM"))
     assert "ROM : ORIGIN = 0x08000000" in text
     assert "AT> ROM" in text
     assert not re.search(r"\bFLASH\b", text)
