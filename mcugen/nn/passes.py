@@ -11,7 +11,14 @@ from mcugen.core.op import Op
 from mcugen.core.passes import Step
 from mcugen.core.types import Array, Model
 from mcugen.nn.passes_edit import Editor, joined, rewrite
-from mcugen.nn.passes_fold import fold_affine_after, fold_affine_before, fold_affine_pair, fold_pad_conv, fold_pad_pool
+from mcugen.nn.passes_fold import (
+    fold_affine_after,
+    fold_affine_before,
+    fold_affine_pair,
+    fold_pad_conv,
+    fold_pad_pool,
+    quantize_before_pad,
+)
 from mcugen.nn.source import (
     Activation,
     Affine,
@@ -37,7 +44,15 @@ def cancel_moves(model: Model, context: object = None) -> Model:
 
 def fold_constants_of_layers(model: Model, context: object = None) -> Model:
     """Affine (BatchNormalization, scaling by constants) and Pad into the layer before or after."""
-    rules = (_drop_identity, fold_affine_pair, fold_affine_after, fold_affine_before, fold_pad_conv, fold_pad_pool)
+    rules = (
+        _drop_identity,
+        fold_affine_pair,
+        fold_affine_after,
+        fold_affine_before,
+        quantize_before_pad,
+        fold_pad_conv,
+        fold_pad_pool,
+    )
     return rewrite(model, *rules)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from mcugen.core.op import Op
 from mcugen.core.types import Array, frozen_array
 from mcugen.nn.passes_edit import Editor, joined
-from mcugen.nn.source import Activation, Affine, Conv, Dense, Pad, Pool, ShapeError
+from mcugen.nn.source import Activation, Affine, Conv, Dense, FakeQuant, Pad, Pool, ShapeError
 
 
 def _round(a: Array) -> Array | None:
@@ -132,6 +132,19 @@ def fold_pad_conv(e: Editor, place: int, op: Op) -> bool:
         return False
     pad, pads = found
     e.put(place, replace(op, inputs=pad.inputs, loc=joined(pad.loc, op.loc), pads=_sum(op.pads, pads)))
+    return True
+
+
+def quantize_before_pad(e: Editor, place: int, op: Op) -> bool:
+    """FakeQuant of padding with zeros: first quantized, then padded. Zero is exact in every scale."""
+    found = e.writer(op.inputs[0]) if isinstance(op, FakeQuant) else None
+    if found is None or not isinstance(found[1], Pad) or found[1].value != 0 or not e.read_once(op.inputs[0]):
+        return False
+    where, pad = found
+    between = pad.outputs[0]
+    e.put(where, replace(op, inputs=pad.inputs, outputs=(between,)))
+    e.put(place, replace(pad, inputs=(between,), outputs=op.outputs))
+    e.retype(between, e.types[pad.inputs[0]].shape)
     return True
 
 

@@ -160,6 +160,16 @@ def strided_copy(
     )
 
 
+def repeated_copy(
+    inputs: tuple[str, ...], outputs: tuple[str, ...], loc: Loc, in_shape: tuple[int, ...], out_shape: tuple[int, ...]
+) -> Move:
+    """An array of ``in_shape`` with its axes of length 1 repeated to ``out_shape``: they are read with stride 0."""
+    ins = [0 if n == 1 else i for n, i in zip(in_shape, _row_major(in_shape), strict=True)]
+    loops = list(zip(out_shape, ins, _row_major(out_shape), strict=True))
+    counts = (int(np.prod(in_shape, dtype=np.int64)), int(np.prod(out_shape, dtype=np.int64)))
+    return _made((inputs, outputs, loc), counts, loops, (0, 0), None, DType.I8)
+
+
 def strided_slice(
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],

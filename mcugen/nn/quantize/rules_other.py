@@ -6,8 +6,8 @@ from math import prod
 
 import numpy as np
 
-from mcugen.core.types import Array, DType
-from mcugen.nn.ops.move import padded_copy, strided_slice
+from mcugen.core.types import Array, DType, TensorType
+from mcugen.nn.ops.move import padded_copy, repeated_copy, strided_slice
 from mcugen.nn.ops.qadd import QAdd, add_of
 from mcugen.nn.ops.qargmax import QArgMax
 from mcugen.nn.ops.qconcat import QConcat
@@ -117,13 +117,13 @@ def lower_affine(to: Lowering, step: Fused) -> None:
 
 
 def lower_binary(to: Lowering, step: Fused) -> None:
-    """Sum, difference or product of two values of one shape."""
+    """Sum, difference or product of two values; one of another shape is repeated first."""
     op = step.op
     assert isinstance(op, Binary)
     a, b = (to.stored[v] for v in op.inputs)
     if a.logical != b.logical:
-        raise to.unsupported(step, f"operands of shapes {a.logical} and {b.logical}", "make the shapes equal")
-    if (a.shape, a.order) != (b.shape, b.order) and not (a.logical == a.shape and same_order(a, b.order)):
+        a, b = (_repeated(to, v, step) for v in op.inputs)
+    elif (a.shape, a.order) != (b.shape, b.order) and not (a.logical == a.shape and same_order(a, b.order)):
         a, b = to.in_sequence(op.inputs[0]), to.in_sequence(op.inputs[1])
     q_a, q_b, q_out = to.q(op.inputs[0]), to.q(op.inputs[1]), to.q(step.result)
     low, high = clamp_of(step, q_out)
@@ -140,6 +140,17 @@ def lower_binary(to: Lowering, step: Fused) -> None:
     first, second, q_first = (b, a, q_b) if swap else (a, b, q_a)
     negate = swap and sign < 0
     to.add(QAdd((first.name, second.name), (stored.name,), op.loc, count, table, q_first.zero_point, requant, negate))
+
+
+def _repeated(to: Lowering, value: str, step: Fused) -> Stored:
+    """A value in its logical sequence, its axes of length 1 repeated to the shape of the result."""
+    source, shape = to.in_sequence(value), to.model.types[step.result].shape
+    if source.logical == shape:
+        return source
+    wide = plain(f"{step.result}_wide_{step.op.inputs.index(value)}", shape)
+    to.types[wide.name] = TensorType(shape, DType.I8, to.q(value))
+    to.add(repeated_copy((source.name,), (wide.name,), step.op.loc, source.logical, shape))
+    return wide
 
 
 def lower_pool(to: Lowering, step: Fused) -> None:
