@@ -23,6 +23,10 @@ def load_source(
     shapes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Model:
     """The model of a path, a Booster, an estimator or an ONNX object. ``shapes``: of ONNX inputs with dynamic axes."""
+    chosen = num_iteration is not None or start_iteration != 0
+    if chosen and (not isinstance(source, str | Path) or Path(source).suffix.lower() == ".onnx"):
+        where = "--num-iteration" if num_iteration is not None else "--start-iteration"
+        raise InputError(where, "chooses iterations of a LightGBM model.txt, and of nothing else", "leave it out")
     if not isinstance(source, str | Path):
         return load_object(source, name, shapes)
     path = Path(source)

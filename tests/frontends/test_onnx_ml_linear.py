@@ -189,6 +189,9 @@ def test_model_objects() -> None:
     text, facts = mcugen.inspect(tree)
     assert "1 trees, 2 leaves, 1 features" in text
     assert facts["trees"] == 1
+    for chosen, option in (({"num_iteration": 1}, "--num-iteration"), ({"start_iteration": 1}, "--start-iteration")):
+        with pytest.raises(InputError, match=option):
+            mcugen.load(tree, "t", **chosen)
     dense = net([node("MatMul", "x w", "y")], ("N", "width"), {"w": np.array(W).reshape(3, 2)})
     assert mcugen.load(dense, "d", shapes={"x": (1, 3)}).types["x"].shape == (3,)
     with pytest.raises(InputError, match="--shape"):

@@ -130,6 +130,8 @@ def test_doubles() -> None:
     agrees(ensemble([tree], 1, double=True), x)
     spread = np.array([np.float32(third), np.nextafter(np.float32(third), np.float32(0))], np.float64)[:, None]
     agrees(ensemble([tree], 1, double=True), spread)
+    (note,) = load(ensemble([tree], 1, double=True)).notes
+    assert "--input-dtype float64" in note
 
 
 def test_doubles_passed_to_a_float32_model_are_cast() -> None:

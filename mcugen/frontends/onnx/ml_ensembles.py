@@ -30,7 +30,8 @@ class Parts:
 
     ``link`` None: the transform is not computed, for the reason ``no_link``. ``labels`` of the classes, else empty;
     ``class_above``: a single score means class 1 above it. ``single_error``: how far from the sum of the leaves
-    onnxruntime may be, which adds in float32 and in an order that depends on its threads.
+    onnxruntime may be, which adds in float32 and in an order that depends on its threads. ``double``: some feature is
+    compared as a double.
     """
 
     forest: Forest
@@ -42,13 +43,13 @@ class Parts:
     class_above: float = 0.0
     notes: tuple[str, ...] = ()
     single_error: float = 0.0
+    double: bool = False
 
 
 def read_ensemble(c: Call, columns: tuple[Column, ...], n_features: int) -> Parts:
     """The Parts of one node of op TreeEnsembleRegressor, TreeEnsembleClassifier or TreeEnsemble."""
-    if c.node.op == "TreeEnsembleClassifier":
-        return _classifier(c, columns, n_features)
-    return _regressor(c, columns, n_features)
+    read = _classifier if c.node.op == "TreeEnsembleClassifier" else _regressor
+    return replace(read(c, columns, n_features), double=any(column.kind is Kind.DOUBLE for column in columns))
 
 
 def _word(c: Call, name: str, words: tuple[str, ...], default: str) -> str:

@@ -65,6 +65,8 @@ def _model(name: str, file: str, loc: Loc, parts: Parts, features: tuple[Feature
     if parts.single_error:
         off = parts.single_error / (parts.average or 1)
         notes += (f"the score is the sum of the leaves; onnxruntime adds them in float32, and may be off by {off:.2g}",)
+    if parts.double:
+        notes += ("the file compares doubles: --input-dtype float64 gives the C doubles, otherwise it takes float32",)
     outputs: tuple[str, ...] = (score,)
     if parts.link is not None:
         ops += (Link((score,), ("prediction",), Loc(file, "transform"), parts.link),)
