@@ -11,7 +11,7 @@ FILES = {
     "mcugen/mcg_a.c": '#include "mcg_a.h"\n#include "mcg_in.h"\nvoid mcg_one(int a) { inside(a); }\n',
     "mcugen/mcg_in.h": "void mcg_two(int a);\nstatic inline void inside(int a)\n{\n    mcg_two(a);\n}\n",
     "mcugen/mcg_b.c": 'MCG_SECTION(".text.b") void\nmcg_two(int a,\n        int b)\n{\n    mcg_three(a);\n}\n',
-    "mcugen/mcg_c.c": "static int mcg_three_of(int a) { return a; }\nconst int *mcg_three(int a)\n{\n    return 0;\n}\n",
+    "mcugen/mcg_c.c": "static int mcg_three_of(int a);\nconst int *mcg_three(int a)\n{\n    return 0;\n}\n",
     "mcugen/mcg_d.c": "void mcg_four(int a, int b) {}\n",
 }
 
