@@ -17,6 +17,7 @@ from mcugen.emit.manifest import manifest_of
 from mcugen.emit.model import ABI, items_of, model_files, runtime_files
 from mcugen.exported import compare, profile, run, verify
 from mcugen.frontends.load import load_source
+from mcugen.recipes.net_streams import prepare_net_stream
 from mcugen.recipes.nets import describe_net, is_net, net_facts, prepare_net
 from mcugen.recipes.prepared import ExportOptions, Prepared
 from mcugen.recipes.trees import prepare_trees
@@ -78,7 +79,8 @@ def export(
     progress("reading the model")
     name = check_prefix(options.name) if options.name is not None else _default_name(source)
     model = load_source(source, name, options.num_iteration, options.start_iteration, options.shapes)
-    ready = (prepare_net if is_net(model) else prepare_trees)(model, options, progress)
+    net = prepare_net_stream if options.stream else prepare_net
+    ready = (net if is_net(model) else prepare_trees)(model, options, progress)
     target = Path(out) if out is not None else Path(name)
     return finish(model, ready, target, options, board, compiler, progress)
 

@@ -120,6 +120,7 @@ def export(
     spec: Annotated[Path | None, typer.Option(help="TOML with scale, offset and missing code per input.")] = None,
     input_dtype: Annotated[InputType, typer.Option(help="C type of the inputs.")] = InputType.AUTO,
     float32: Annotated[bool, typer.Option("--float32", help="Nets: float32 instead of int8; needs no data.")] = False,
+    stream: Annotated[bool, typer.Option("--stream", help="Nets with LSTM or GRU: one time step a call.")] = False,
     output: Annotated[Output, typer.Option(help="Scores, class index, or the prediction as float.")] = Output.RAW,
     calib: Annotated[
         Path | None, typer.Option(help="Data (npz, npy, csv): reports the error, finds sensor scales.")
@@ -149,6 +150,7 @@ def export(
         spec=spec,
         input_dtype=input_dtype.value,
         float32=float32,
+        stream=stream,
         output=output.value,
         calib=calib,
         calib_method=calib_method.value,

@@ -37,9 +37,15 @@ def float_gap(source: Model, x: Array, y: Array) -> FloatGap:
     """The float net on ``x`` (N, *shape) against ``y``, what the C gives."""
     with np.errstate(over="ignore", invalid="ignore"):
         real = evaluate(source, {source.inputs[0]: x})[source.outputs[0]]
-    real, found = (v.reshape(len(x), -1).astype(np.float64) for v in (real, y))
+    return gap_between(real, y)
+
+
+def gap_between(real: Array, y: Array) -> FloatGap:
+    """What the float net gives, ``real`` (N, *shape), against ``y``, what the C gives."""
+    n = len(real)
+    real, found = (v.reshape(n, -1).astype(np.float64) for v in (real, y))
     if y.dtype.kind == "i":
-        return FloatGap(len(x), 0.0, 0.0, int(np.count_nonzero(real != found)))
+        return FloatGap(n, 0.0, 0.0, int(np.count_nonzero(real != found)))
     fine = (np.isfinite(real) & np.isfinite(found)).all(axis=1)
     gap = np.abs(found[fine] - real[fine]).max(axis=1, initial=0.0)
     size = np.abs(real[fine]).max(axis=1, initial=0.0)

@@ -22,7 +22,7 @@ from mcugen.nn.passes import FLOAT_STEPS
 from mcugen.nn.prune.prune import Pruned, prune
 from mcugen.nn.quantize.losses import LayerLoss, OutputLoss, losses
 from mcugen.nn.quantize.quantize import Quantized, quantize
-from mcugen.nn.quantize.ranges import check_calibration, value_ranges
+from mcugen.nn.quantize.ranges import Range, check_calibration, value_ranges
 from mcugen.nn.source import ArgMax, FakeQuant, NetOp
 from mcugen.nn.stored import net_reference_bytes
 from mcugen.nn.vectors import net_vectors
@@ -33,7 +33,7 @@ from mcugen.target.arena import ArenaPlan, plan_arena
 _GOLDEN_BYTES = 256 * 1024
 
 #: What is known of the distance to the float net.
-_Loss = tuple[tuple[LayerLoss, ...], OutputLoss] | FloatGap | None
+Loss = tuple[tuple[LayerLoss, ...], OutputLoss] | FloatGap | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,14 @@ def is_net(model: Model) -> bool:
 
 def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], None]) -> Prepared:
     """A net, quantized or in float32, planned, and its reference computed."""
-    _refuse(model, options)
-    model = _with_class(model) if options.output == "class" else model
+    refuse_options(model, options)
+    model = with_class(model) if options.output == "class" else model
     dump = dumper(options.dump_ir)
     source = run_passes(model, FLOAT_STEPS, None, dump)
     progress("lowering" if options.float32 else "quantizing")
     x_kind = source.types[source.inputs[0]]
     own = None if options.calib is None else load_samples(options.calib, x_kind.shape)
-    quantized = None if options.float32 else _quantized(source, own, options)
+    quantized = None if options.float32 else quantize(source, ranges_of(source, own, options), options.int16)
     full = lower_floats(source) if quantized is None else quantized.machine
     step = "lower" if quantized is None else "quantize"
     check_model(full, step)
@@ -82,7 +82,7 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
     if machine is not full and (evaluate(machine, {machine.inputs[0]: x})[machine.outputs[0]] != y).any():
         raise InternalError(source.source.name, "without its dead channels the net gives other bits")
     golden = _golden(x, y)
-    loss = float_gap(source, x, y) if quantized is None else _loss(source, quantized, own)
+    loss = float_gap(source, x, y) if quantized is None else loss_of(source, quantized, own)
     used = 0 if rows is None else min(len(rows), 24)
     return Prepared(
         machine=machine,
@@ -94,17 +94,17 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
         stored=net_reference_bytes(source, machine),
         proof=loss,
         coverage=NetCoverage(used, len(x) - used),
-        verification=_verification(loss, x),
-        recorded=_recorded(options),
+        verification=verification_of(loss, x),
+        recorded=recorded_of(options),
         spend_ram=False,  # weights stay in flash: the fast RAM is the arena's
         title=describe_net(source),
-        facts=(*_facts(machine, ops, arena, loss, NetCoverage(used, len(x) - used)), *_removed(pruned)),
+        facts=(*facts_of(machine, ops, arena, loss, NetCoverage(used, len(x) - used)), *_removed(pruned)),
         details=(*(layer_lines(loss[0]) if isinstance(loss, tuple) else ()), *(pruned.lines() if pruned else ())),
         against="float32 reference" if options.float32 else "integer reference",
     )
 
 
-def _refuse(model: Model, options: ExportOptions) -> None:
+def refuse_options(model: Model, options: ExportOptions) -> None:
     """Options that mean nothing for a net, and nets with several inputs or outputs."""
     if options.spec is not None:
         raise UnsupportedError("--spec", "is for tree models; a net's input scale comes from --calib", "remove it")
@@ -119,7 +119,7 @@ def _refuse(model: Model, options: ExportOptions) -> None:
         raise UnsupportedError(model.source.name, what, "export a net with one input and one output")
 
 
-def _with_class(model: Model) -> Model:
+def with_class(model: Model) -> Model:
     """With the index of the largest element of the output instead of the output, the lowest on ties."""
     (scores,) = model.outputs
     shape = model.types[scores].shape
@@ -134,22 +134,24 @@ def _with_class(model: Model) -> Model:
     return replace(model, ops=(*model.ops, op), types={**model.types, "class": kind}, outputs=("class",))
 
 
-def _quantized(source: Model, own: Array | None, options: ExportOptions) -> Quantized:
+def ranges_of(source: Model, own: Array | None, options: ExportOptions) -> dict[str, Range] | None:
+    """The range of every value on the user's data; None where the file brings scales, and there is no data."""
     brings_scales = any(isinstance(op, FakeQuant) for op in source.ops)
     if own is None:
         if not brings_scales:
             hint = "give typical inputs with --calib FILE.npz (samples under the key x)"
             raise InputError(source.source.name, "a float net needs data to be quantized", hint)
-        return quantize(source, None, options.int16)
+        return None
     if own.dtype.kind != "f":
         raise InputError(
             str(options.calib), f"holds {own.dtype}", "calibrate with the real values that the net was trained on"
         )
     data = check_calibration(own, source.types[source.inputs[0]].shape, str(options.calib))
-    return quantize(source, value_ranges(source, data, options.calib_method), options.int16)
+    return value_ranges(source, data, options.calib_method)
 
 
-def _loss(source: Model, quantized: Quantized, own: Array | None) -> _Loss:
+def loss_of(source: Model, quantized: Quantized, own: Array | None) -> Loss:
+    """What quantization costs on the user's data, if there is any."""
     return None if own is None or own.dtype.kind != "f" else losses(source, quantized, own.astype(np.float32))
 
 
@@ -161,13 +163,14 @@ def _golden(x: Array, y: Array) -> Vectors:
     return Vectors(x[chosen], y[chosen])
 
 
-def _facts(
+def facts_of(
     machine: Model,
     ops: tuple[MachineOp, ...],
     arena: ArenaPlan,
-    loss: _Loss,
+    loss: Loss,
     coverage: NetCoverage,
 ) -> tuple[tuple[str, str], ...]:
+    """Facts for people."""
     macs = sum(op.cost().macs for op in ops)
     facts = [
         ("layers", f"{len(ops)} kernels, {macs:,} multiply-accumulates"),
@@ -200,7 +203,8 @@ def layer_lines(layers: tuple[LayerLoss, ...]) -> list[str]:
     return lines
 
 
-def _verification(loss: _Loss, x: Array) -> dict[str, Any]:
+def verification_of(loss: Loss, x: Array) -> dict[str, Any]:
+    """The family's part of the manifest's entry."""
     entry: dict[str, Any] = {"vectors": len(x)}
     if isinstance(loss, FloatGap):
         entry["float_model"] = {"rows": loss.vectors, "worst_error": loss.largest, "worst_relative": loss.relative}
@@ -220,7 +224,8 @@ def _verification(loss: _Loss, x: Array) -> dict[str, Any]:
     return entry
 
 
-def _recorded(options: ExportOptions) -> dict[str, Any]:
+def recorded_of(options: ExportOptions) -> dict[str, Any]:
+    """The options that shaped the files, for the manifest."""
     return {
         "input_dtype": "float32" if options.float32 else "int8",
         "calib_method": options.calib_method,
@@ -261,6 +266,3 @@ def net_facts(source: Model) -> dict[str, Any]:
         "weights": _weights(source),
         "notes": list(source.notes),
     }
-
-
-__all__ = ["describe_net", "is_net", "layer_lines", "net_facts", "prepare_net"]

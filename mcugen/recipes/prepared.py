@@ -34,6 +34,7 @@ class ExportOptions:
     spec: Path | None = None
     input_dtype: str = "auto"
     float32: bool = False
+    stream: bool = False
     output: str = "raw"
     calib: Path | None = None
     optimize: str = "balanced"

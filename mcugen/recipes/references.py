@@ -8,14 +8,17 @@ from typing import Protocol
 
 import numpy as np
 
+from mcugen.core.op import MachineOp
 from mcugen.core.passes import evaluate
 from mcugen.core.store import unpack
+from mcugen.core.stream import has_state, respond
 from mcugen.core.types import Array, Model
 from mcugen.errors import InputError
 from mcugen.frontends.data import as_input, load_table
 from mcugen.frontends.tensors import as_net_input, load_samples
-from mcugen.nn.float_gap import float_gap
+from mcugen.nn.float_gap import gap_between
 from mcugen.nn.quantize.losses import dequantized
+from mcugen.nn.stepping import evaluate_steps
 from mcugen.nn.stored import REGISTRY as NET_CLASSES
 from mcugen.nn.stored import NetReferences
 from mcugen.trees.proof import mean_of, reference, score_bound
@@ -77,11 +80,15 @@ class NetReference:
 
     def answer(self, x: Array) -> tuple[Array, str]:
         machine, source = self.refs.machine, self.refs.source
-        y = evaluate(machine, {machine.inputs[0]: x})[machine.outputs[0]]
+        (y,), _ = respond(machine, {machine.inputs[0]: x})
+        real_x = x if x.dtype.kind == "f" else dequantized(x, machine.types[machine.inputs[0]]).astype(np.float32)
+        if has_state([op for op in machine.ops if isinstance(op, MachineOp)]):
+            real = evaluate_steps(source, real_x)
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                real = evaluate(source, {source.inputs[0]: real_x})[source.outputs[0]]
         if x.dtype.kind == "f":
-            return y, float_gap(source, x, y).text()
-        real_x = dequantized(x, machine.types[machine.inputs[0]]).astype(np.float32)
-        real = evaluate(source, {source.inputs[0]: real_x})[source.outputs[0]]
+            return y, gap_between(real, y).text()
         gap = np.abs(dequantized(y, machine.types[machine.outputs[0]]).reshape(real.shape) - real)
         return y, f"float net on these inputs: mean distance {gap.mean():.4g}, largest {gap.max():.4g}"
 

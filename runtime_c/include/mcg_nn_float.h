@@ -61,6 +61,13 @@ void mcg_lstm_f32(const mcg_wide_recurrent_t *d, const float *w, const float *r,
 void mcg_gru_f32(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, const float *start,
                  float *scratch, const float *x, float *every, float *last);
 
+/* The same for a sequence that goes on in the next call: state is what start is above, read and then replaced by that
+ * after the last of the steps (h; of an LSTM then c). Never NULL. */
+void mcg_lstm_step_f32(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, float *state,
+                       float *scratch, const float *x, float *every, float *last, float *cell);
+void mcg_gru_step_f32(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, float *state,
+                      float *scratch, const float *x, float *every, float *last);
+
 MCG_END_DECLS
 
 #endif

@@ -45,6 +45,13 @@ void mcg_lstm_s8(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tan
 void mcg_gru_s8(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, const int32_t *start,
                 uint32_t *scratch, const int8_t *x, int8_t *every, int8_t *last);
 
+/* The same for a sequence that goes on in the next call: state is what start is above, read and then replaced by that
+ * after the last of the steps (h; of an LSTM then c). Never NULL. */
+void mcg_lstm_step_s8(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, int32_t *state,
+                      uint32_t *scratch, const int8_t *x, int8_t *every, int8_t *last, int8_t *cell);
+void mcg_gru_step_s8(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, int32_t *state,
+                     uint32_t *scratch, const int8_t *x, int8_t *every, int8_t *last);
+
 MCG_END_DECLS
 
 #endif

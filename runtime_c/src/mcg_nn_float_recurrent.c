@@ -31,8 +31,9 @@ static void begin(float *to, const float *start, uint32_t n)
     }
 }
 
-void mcg_lstm_f32(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, const float *start,
-                  float *scratch, const float *x, float *every, float *last, float *cell)
+/* keep: where h and c after the last step go, or NULL; it may be start. */
+static void lstm(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, const float *start,
+                 float *keep, float *scratch, const float *x, float *every, float *last, float *cell)
 {
     const uint32_t n = d->hidden, k = d->inputs;
     float *h = scratch, *next = scratch + n;
@@ -67,13 +68,29 @@ void mcg_lstm_f32(const mcg_wide_recurrent_t *d, const float *w, const float *r,
     if (cell != NULL) {
         memcpy(cell, c, n * sizeof *c);
     }
+    if (keep != NULL) {
+        memcpy(keep, h, n * sizeof *h);
+        memcpy(keep + n, c, n * sizeof *c);
+    }
+}
+
+void mcg_lstm_f32(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, const float *start,
+                  float *scratch, const float *x, float *every, float *last, float *cell)
+{
+    lstm(d, w, r, bias, start, NULL, scratch, x, every, last, cell);
+}
+
+void mcg_lstm_step_f32(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, float *state,
+                       float *scratch, const float *x, float *every, float *last, float *cell)
+{
+    lstm(d, w, r, bias, state, state, scratch, x, every, last, cell);
 }
 
 /* z * h + (1 - z) * n */
 MCG_INLINE float blend(float z, float h, float n) { return product(z, h) + product(1.0f - z, n); }
 
-void mcg_gru_f32(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, const float *start,
-                 float *scratch, const float *x, float *every, float *last)
+static void gru(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, const float *start,
+                float *keep, float *scratch, const float *x, float *every, float *last)
 {
     const uint32_t n = d->hidden, k = d->inputs;
     const float *const bias_h = bias + 3u * n;
@@ -114,6 +131,21 @@ void mcg_gru_f32(const mcg_wide_recurrent_t *d, const float *w, const float *r, 
     if (last != NULL) {
         memcpy(last, h, n * sizeof *h);
     }
+    if (keep != NULL) {
+        memcpy(keep, h, n * sizeof *h);
+    }
+}
+
+void mcg_gru_f32(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, const float *start,
+                 float *scratch, const float *x, float *every, float *last)
+{
+    gru(d, w, r, bias, start, NULL, scratch, x, every, last);
+}
+
+void mcg_gru_step_f32(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, float *state,
+                      float *scratch, const float *x, float *every, float *last)
+{
+    gru(d, w, r, bias, state, state, scratch, x, every, last);
 }
 
 #endif

@@ -100,7 +100,8 @@ static MCG_NOINLINE void store(const uint32_t *h, uint32_t n, mcg_requant_t q, i
     }
 }
 
-void mcg_lstm_s8(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, const int32_t *start,
+/* keep: where h and c after the last step go, or NULL; it may be start. */
+static void lstm(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, const int32_t *start, int32_t *keep,
                  uint32_t *scratch, const int8_t *x, int8_t *every, int8_t *last, int8_t *cell)
 {
     const uint32_t n = d->hidden;
@@ -144,6 +145,22 @@ void mcg_lstm_s8(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tan
     for (uint32_t j = 0; cell != NULL && j < n; ++j) {
         cell[j] = (int8_t)mcg_requant(c[j], d->cell);
     }
+    for (uint32_t j = 0; keep != NULL && j < n; ++j) {
+        keep[j] = get(h, j);
+        keep[n + j] = c[j];
+    }
+}
+
+void mcg_lstm_s8(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, const int32_t *start,
+                 uint32_t *scratch, const int8_t *x, int8_t *every, int8_t *last, int8_t *cell)
+{
+    lstm(d, w, tanh, start, NULL, scratch, x, every, last, cell);
+}
+
+void mcg_lstm_step_s8(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, int32_t *state,
+                      uint32_t *scratch, const int8_t *x, int8_t *every, int8_t *last, int8_t *cell)
+{
+    lstm(d, w, tanh, state, state, scratch, x, every, last, cell);
 }
 
 /* z * h + (1 - z) * n */
@@ -179,7 +196,7 @@ static void gru_before(const mcg_recurrent_t *d, const uint32_t *w, const int16_
     }
 }
 
-void mcg_gru_s8(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, const int32_t *start,
+static void gru(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, const int32_t *start, int32_t *keep,
                 uint32_t *scratch, const int8_t *x, int8_t *every, int8_t *last)
 {
     const uint32_t n = d->hidden;
@@ -210,4 +227,19 @@ void mcg_gru_s8(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh
     if (last != NULL) {
         store(h, n, d->last, last);
     }
+    for (uint32_t j = 0; keep != NULL && j < n; ++j) {
+        keep[j] = get(h, j);
+    }
+}
+
+void mcg_gru_s8(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, const int32_t *start,
+                uint32_t *scratch, const int8_t *x, int8_t *every, int8_t *last)
+{
+    gru(d, w, tanh, start, NULL, scratch, x, every, last);
+}
+
+void mcg_gru_step_s8(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, int32_t *state,
+                     uint32_t *scratch, const int8_t *x, int8_t *every, int8_t *last)
+{
+    gru(d, w, tanh, state, state, scratch, x, every, last);
 }

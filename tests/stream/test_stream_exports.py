@@ -17,6 +17,7 @@ from mcugen.core.passes import evaluate
 from mcugen.core.stream import respond, rhythm, statuses
 from mcugen.core.types import Array, Model
 from mcugen.emit.parts import machine_ops
+from mcugen.emit.sources import sources_of
 from mcugen.emulate.run import run_on_board
 from mcugen.emulate.toolchain import find_cross_compiler
 from mcugen.errors import DiffersError
@@ -127,9 +128,9 @@ def test_pushes_equal_the_reference(kind: str, folders: dict[str, Path]) -> None
 @kinds
 def test_sanitizers_find_nothing(kind: str, folders: dict[str, Path]) -> None:
     export = open_folder(folders[kind])
-    sources = [f for f in export.files if f.endswith(".c") and (f.startswith("mcugen/mcg_sec") or "/" not in f)]
-    sources += [f for f in export.files if f in ("mcugen/mcg_scores.c",)]
-    with build_runner(export.files, sources, export.name, find_host_compiler("gcc"), stateful=True) as program:
+    with build_runner(
+        export.files, sources_of(export.files), export.name, find_host_compiler("gcc"), stateful=True
+    ) as program:
         found = run_golden(program, export.files[export.golden_path])
     assert found.returncode == 0, found.output
 

@@ -7,6 +7,7 @@ from mcugen.nn.ops.fconv import FConv
 from mcugen.nn.ops.fdense import FDense
 from mcugen.nn.ops.fpool import FPool
 from mcugen.nn.ops.frecurrent import FGru, FLstm
+from mcugen.nn.ops.frecurrent_step import FGruStep, FLstmStep
 from mcugen.nn.ops.fscale import FScale
 from mcugen.nn.ops.fsoftmax import FSoftmax
 from mcugen.nn.ops.move import Move
@@ -20,7 +21,9 @@ from mcugen.nn.ops.qdense import QDense
 from mcugen.nn.ops.qdense16 import QDense16
 from mcugen.nn.ops.qdepthwise import QDepthwise
 from mcugen.nn.ops.qgru import QGru
+from mcugen.nn.ops.qgru_step import QGruStep
 from mcugen.nn.ops.qlstm import QLstm
+from mcugen.nn.ops.qlstm_step import QLstmStep
 from mcugen.nn.ops.qmul import QMul
 from mcugen.nn.ops.qpool import QPool
 from mcugen.nn.ops.qrescale import QRescale
@@ -43,6 +46,8 @@ MACHINE_OPS: tuple[type[MachineOp], ...] = (
     QConcat,
     QLstm,
     QGru,
+    QLstmStep,
+    QGruStep,
     QConv16,
     QDense16,
     QAdd16,
@@ -56,4 +61,6 @@ MACHINE_OPS: tuple[type[MachineOp], ...] = (
     FSoftmax,
     FLstm,
     FGru,
+    FLstmStep,
+    FGruStep,
 )

@@ -70,19 +70,28 @@ class _Recurrent(MachineOp):
             items.append(plain_table(f"{prefix}_start", self.start, self.start.size, "state before the first step"))
         return tuple(items)
 
-    def call(self, prefix: str, kernel: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
-        """The call of mcg_``kernel``_f32."""
+    def call(
+        self,
+        prefix: str,
+        kernel: str,
+        args: tuple[str, ...],
+        results: tuple[str, ...],
+        names: Names,
+        state: str | None = None,
+    ) -> OpText:
+        """The call of mcg_``kernel``_f32, or of its step. ``state``: where a step reads and leaves the state."""
         values = {"steps": self.steps, "inputs": int(self.w.shape[1]), "hidden": self.hidden}
         values["reset_after"] = int(getattr(self, "linear_before_reset", False))
         left = list(results)
         pointers = [left.pop(0) if w else "NULL" for w in self.wanted]
         start = names.table[f"{prefix}_start"] if self.start.any() else "NULL"
-        tables = (*(names.table[f"{prefix}_{k}"] for k in ("w", "r", "bias")), start)
+        tables = (*(names.table[f"{prefix}_{k}"] for k in ("w", "r", "bias")), state or start)
+        function = f"mcg_{kernel}_f32" if state is None else f"mcg_{kernel}_step_f32"
         shape = ("mcg_wide_recurrent_t", f"{prefix}_shape", _FIELDS, values)
         scratch = f"(float *)(void *)({names.scratch})"
         size = (f"MCG_RECURRENT_F32_SCRATCH({self.hidden}u)", self.scratch_bytes)
         arguments = (*tables, scratch, args[0], *pointers)
-        return described_call("mcg_nn_float.h", f"mcg_{kernel}_f32", shape, arguments, size)
+        return described_call("mcg_nn_float.h", function, shape, arguments, size)
 
     def input_steps(self, x: Array) -> Array:
         """(N, T, I) float32."""
@@ -122,16 +131,20 @@ class FLstm(_Recurrent):
     @quiet
     def eval(self, *args: Array) -> tuple[Array, ...]:
         """(N, T, I) -> (N, T, H), (N, H), (N, H)."""
-        x = self.input_steps(args[0])
+        every, cells = self.sequence(self.input_steps(args[0]))
+        return self.results_of(every, every[:, -1], cells[:, -1])
+
+    def sequence(self, x: Array) -> tuple[Array, Array]:
+        """(N, T, I) to h and c after every step, (N, T, H)."""
         h, c = (np.tile(v, (len(x), 1)) for v in np.split(self.start, 2))
-        every = np.zeros((len(x), self.steps, self.hidden), np.float32)
-        for t in range(self.steps):
+        every, cells = (np.zeros((*x.shape[:2], self.hidden), np.float32) for _ in range(2))
+        for t in range(x.shape[1]):
             gates = dot_f32(dot_f32(self.bias, self.w, x[:, t]), self.r, h)
             i, o, f, g = np.split(gates, 4, axis=1)
             c = sigmoid_f32(f, 1.0) * c + sigmoid_f32(i, 1.0) * tanh_f32(g)
             h = sigmoid_f32(o, 1.0) * tanh_f32(c)
-            every[:, t] = h
-        return self.results_of(every, h, c)
+            every[:, t], cells[:, t] = h, c
+        return every, cells
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
         return self.call(prefix, "lstm", args, results, names)
@@ -164,10 +177,15 @@ class FGru(_Recurrent):
     @quiet
     def eval(self, *args: Array) -> tuple[Array, ...]:
         """(N, T, I) -> (N, T, H), (N, H)."""
-        x, k = self.input_steps(args[0]), self.hidden
+        every = self.sequence(self.input_steps(args[0]))
+        return self.results_of(every, every[:, -1])
+
+    def sequence(self, x: Array) -> Array:
+        """(N, T, I) to h after every step, (N, T, H)."""
+        k = self.hidden
         h = np.tile(self.start, (len(x), 1))
-        every = np.zeros((len(x), self.steps, k), np.float32)
-        for t in range(self.steps):
+        every = np.zeros((*x.shape[:2], k), np.float32)
+        for t in range(x.shape[1]):
             from_x = dot_f32(self.bias_x, self.w, x[:, t])
             from_h = dot_f32(self.bias_h, self.r, h)
             z, r = (sigmoid_f32(from_x[:, s] + from_h[:, s], 1.0) for s in (slice(k), slice(k, 2 * k)))
@@ -177,7 +195,7 @@ class FGru(_Recurrent):
                 value = from_x[:, 2 * k :] + dot_f32(self.bias_h[2 * k :], self.r[2 * k :], r * h)
             h = z * h + (np.float32(1.0) - z) * tanh_f32(value)
             every[:, t] = h
-        return self.results_of(every, h)
+        return every
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
         return self.call(prefix, "gru", args, results, names)

@@ -55,16 +55,20 @@ class QGru(RecurrentOp):
 
     def eval(self, *args: Array) -> tuple[Array, ...]:
         """(N, T, I) -> (N, T, H), (N, H)."""
-        x, g = self.input_steps(args[0]), self.gates
-        h = self.start_state(len(x), 0)
-        every = np.zeros((len(x), self.steps, h.shape[1]), np.int64)
-        for t in range(self.steps):
+        every = self.sequence(self.input_steps(args[0]))
+        return self.results_of(every, every[:, -1])
+
+    def sequence(self, x: Array) -> Array:
+        """Inputs without zero point (N, T, I) to h after every step, (N, T, H) int64 in units of 2^-15."""
+        g, h = self.gates, self.start_state(len(x), 0)
+        every = np.zeros((*x.shape[:2], h.shape[1]), np.int64)
+        for t in range(x.shape[1]):
             z, r = (sigmoid_fixed(g.from_x(x[:, t], k) + g.from_h(h, k)) for k in (0, 1))
             from_h = rounded15(r * g.from_h(h, 2)) if self.linear_before_reset else g.from_h(rounded15(r * h), 2)
             n = tanh_fixed(g.from_x(x[:, t], 2) + from_h)
             h = rounded15(z * h + (ONE - z) * n)
             every[:, t] = h
-        return self.results_of(every, h)
+        return every
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
         return self.recurrent_call(prefix, "gru", args, results, names)

@@ -54,16 +54,20 @@ class QLstm(RecurrentOp):
 
     def eval(self, *args: Array) -> tuple[Array, ...]:
         """(N, T, I) -> (N, T, H), (N, H), (N, H)."""
-        x = self.input_steps(args[0])
+        every, cells = self.sequence(self.input_steps(args[0]))
+        return self.results_of(every, every[:, -1], cells[:, -1])
+
+    def sequence(self, x: Array) -> tuple[Array, Array]:
+        """Inputs without zero point (N, T, I) to h and c after every step, (N, T, H) int64 in their own units."""
         h, c = self.start_state(len(x), 0), self.start_state(len(x), 1)
-        every = np.zeros((len(x), self.steps, h.shape[1]), np.int64)
-        for t in range(self.steps):
+        every, cells = (np.zeros((*x.shape[:2], h.shape[1]), np.int64) for _ in range(2))
+        for t in range(x.shape[1]):
             i, o, f, g = (self.gates.from_x(x[:, t], k) + self.gates.from_h(h, k) for k in range(4))
             c = rounded15(sigmoid_fixed(f) * c + sigmoid_fixed(i) * tanh_fixed(g) * 32)
             c = np.clip(c, -(1 << 31), (1 << 31) - 1)
             h = rounded15(sigmoid_fixed(o) * tanh_fixed((c >> 4) + ((c >> 3) & 1)))
-            every[:, t] = h
-        return self.results_of(every, h, c)
+            every[:, t], cells[:, t] = h, c
+        return every, cells
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
         return self.recurrent_call(prefix, "lstm", args, results, names)

@@ -83,9 +83,15 @@ class RecurrentOp(MachineOp):
         return weights, tanh, plain_table(f"{prefix}_start", self.start, self.start.size, "state before the first step")
 
     def recurrent_call(
-        self, prefix: str, kernel: str, args: tuple[str, ...], results: tuple[str, ...], names: Names
+        self,
+        prefix: str,
+        kernel: str,
+        args: tuple[str, ...],
+        results: tuple[str, ...],
+        names: Names,
+        state: str | None = None,
     ) -> OpText:
-        """The call; ``kernel`` is lstm or gru."""
+        """The call; ``kernel`` is lstm or gru. ``state``: where a step reads and leaves the state."""
         _, hidden, inputs = self.gates.shape
         values = {"steps": self.steps, "inputs": inputs, "hidden": hidden, "zp_in": self.in_zp, "reset_after": 0}
         values["reset_after"] = int(getattr(self, "linear_before_reset", False))
@@ -96,12 +102,13 @@ class RecurrentOp(MachineOp):
         left = list(results)
         pointers = [left.pop(0) if r is not None else "NULL" for r in self.wanted]
         start = "NULL" if self.start is None else names.table[f"{prefix}_start"]
-        tables = (names.table[f"{prefix}_weights"], names.table[f"{prefix}_tanh"], start)
+        tables = (names.table[f"{prefix}_weights"], names.table[f"{prefix}_tanh"], state or start)
+        function = f"mcg_{kernel}_s8" if state is None else f"mcg_{kernel}_step_s8"
         scratch = f"(uint32_t *)(void *)({names.scratch})"
         size = (f"MCG_{kernel.upper()}_SCRATCH({inputs}u, {hidden}u)", self.scratch_bytes)
         shape = ("mcg_recurrent_t", f"{prefix}_shape", _FIELDS, values)
         arguments = (*tables, scratch, args[0], *pointers)
-        return described_call("mcg_nn_recurrent.h", f"mcg_{kernel}_s8", shape, arguments, size)
+        return described_call("mcg_nn_recurrent.h", function, shape, arguments, size)
 
     def input_steps(self, x: Array) -> Array:
         """(N, T * I) or (N, T, I) int8 -> (N, T, I) int64 without the zero point."""
