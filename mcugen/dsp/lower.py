@@ -1,0 +1,238 @@
+"""From source filters to machine ops: checks, the choice of a type by measurement, conversions, and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+
+import numpy as np
+
+from mcugen.core.op import MachineOp
+from mcugen.core.types import Array, DType, TensorType
+from mcugen.dsp.analysis import FilterReport, Probe, Trial, bench, probe
+from mcugen.dsp.candidates import HEADROOM, TYPES, Candidate, Place, Situation, fir_candidate, iir_candidate
+from mcugen.dsp.checks import check_filter
+from mcugen.dsp.gains import impulse, l1, l_inf_rows, l_inf_taps, rows_of, settle_steps
+from mcugen.dsp.lower_exact import lower_exact
+from mcugen.dsp.quantize import RefusedError
+from mcugen.dsp.signal import Signal
+from mcugen.dsp.source import FilterSource, Fir, Iir, LinearSource, MovingAverage, WeightedAverage
+from mcugen.errors import InputError, InternalError
+
+#: Largest error by default, as a part of the peak of the signal (60 dB).
+DEFAULT_ERROR = 1e-3
+AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class FilterChoices:
+    """``type``: of all linear filters, one of q15, q31, 32x64, float32, or auto: the cheapest within ``max_error``.
+
+    ``max_error``: largest difference to the float filter, in real numbers (scale * q); None: a thousandth of the
+    signal's peak. ``types``: for single filters, by their place among the ops.
+    """
+
+    type: str = AUTO
+    max_error: float | None = None
+    types: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lowered:
+    """Machine ops in a line, the types of all their values, the meaning of the last, and a report for each filter.
+
+    ``data``: what came of the user's samples, (T', C) of the result's type; None where there were none.
+    """
+
+    ops: tuple[MachineOp, ...]
+    types: Mapping[str, TensorType]
+    signal: Signal
+    reports: tuple[FilterReport, ...]
+    data: Array | None = None
+
+
+def lower_filters(
+    ops: Sequence[FilterSource], signal: Signal, choices: FilterChoices | None = None, data: Array | None = None
+) -> Lowered:
+    """Source filters, each of which reads what the one before has written, as machine ops.
+
+    ``signal``: of the first input; ``data`` (T, C) in its type, recorded samples to measure on. InputError for filters
+    that cannot run, a type that cannot hold one, or an error that no type reaches.
+    """
+    choices = choices or FilterChoices()
+    _check_choices(choices, len(ops))
+    state = Lowered((), {ops[0].inputs[0]: signal.type} if ops else {}, signal, (), _checked_data(signal, data))
+    for i, op in enumerate(ops):
+        if i and op.inputs != ops[i - 1].outputs:
+            raise InternalError(str(op.loc), "filters do not stand in a line")
+        check_filter(op, len(signal.names))
+        wanted = choices.types.get(i, choices.type)
+        if isinstance(op, LinearSource) and _has_coefficients(op, state.signal.dtype):
+            state = _linear(op, state, wanted, choices.max_error)
+        else:
+            made, after, report = lower_exact(op, state.signal)
+            state = _with(state, made, after, report)
+    return state
+
+
+def _has_coefficients(op: LinearSource, dtype: DType) -> bool:
+    """Whether a type has to be chosen; a running mean of floats is a FIR filter, its sum would drift."""
+    return isinstance(op, Fir | Iir | WeightedAverage) or (isinstance(op, MovingAverage) and dtype.is_float)
+
+
+def _check_choices(choices: FilterChoices, count: int) -> None:
+    for wanted in (choices.type, *choices.types.values()):
+        if wanted not in (AUTO, *TYPES):
+            raise InputError("type", f"{wanted!r} is no type of a filter", f"one of {', '.join((AUTO, *TYPES))}")
+    if choices.max_error is not None and not (isfinite(choices.max_error) and choices.max_error >= 0):
+        raise InputError("max-error", f"{choices.max_error} is no limit", "a number of the signal's unit, 0 or more")
+    if any(not 0 <= i < count for i in choices.types):
+        raise InternalError("type", f"types for filters {tuple(choices.types)} of {count}")
+
+
+def _checked_data(signal: Signal, data: Array | None) -> Array | None:
+    if data is None:
+        return None
+    if data.ndim != 2 or data.shape[1] != len(signal.names) or data.dtype != signal.dtype.np:
+        what = f"samples of {data.dtype} {data.shape}, expected {signal.dtype.label} (T, {len(signal.names)})"
+        raise InputError("recorded samples", what)
+    if signal.dtype.is_float and not np.isfinite(data).all():
+        raise InputError("recorded samples", "a sample is not finite", "leave such rows out")
+    return data
+
+
+def _with(
+    state: Lowered, made: tuple[MachineOp, ...], after: Signal, report: FilterReport, middle: DType | None = None
+) -> Lowered:
+    """The state after more ops; ``middle``: the type of the values between them."""
+    types, data = dict(state.types), state.data
+    for op in made:
+        last = op is made[-1]
+        types[op.outputs[0]] = TensorType((len(after.names),), after.dtype if last or middle is None else middle)
+        if data is not None:
+            (data,) = op.eval(data)
+    return Lowered((*state.ops, *made), types, after, (*state.reports, report), data)
+
+
+def _linear(op: LinearSource, state: Lowered, wanted: str, max_error: float | None) -> Lowered:
+    """A filter with coefficients, in the type that was asked for or in the cheapest that is good enough."""
+    s = state.signal
+    channels = list(op.channels)
+    situation = Situation(s.dtype, max(s.peaks[c] for c in channels), max(s.peaks))
+    real_peak = max(abs(s.scales[c]) * s.peaks[c] for c in channels)
+    limit = max_error if max_error is not None else DEFAULT_ERROR * real_peak
+    loudest = max(channels, key=lambda c: abs(s.scales[c]))
+    trials: list[Trial] = []
+    chosen: Candidate | None = None
+    for kind in _possible(s.dtype, wanted):
+        place = Place(op.loc, op.inputs[0], op.outputs[0], op.channels, len(s.names))
+        try:
+            figures = _measured(op, kind, situation, state, (loudest, settle_of(op)))
+            candidate = _candidate(op, kind, situation, place)
+        except RefusedError as e:
+            trials.append(Trial(kind, None, str(e)))
+            continue
+        too_far = figures.error > limit
+        trials.append(Trial(kind, figures, f"error above {limit:.4g}" if too_far else ""))
+        best = min(t.probe.error for t in trials if t.probe is not None)
+        if not too_far or (wanted != AUTO and figures.error <= best):
+            chosen = candidate
+        if not too_far:
+            break
+    if chosen is None:
+        raise _no_type(op, trials, wanted, limit)
+    return _with(state, chosen.ops, _after(op, s, chosen), _report(op, s, chosen, tuple(trials), limit), chosen.dtype)
+
+
+def _no_type(op: LinearSource, trials: list[Trial], wanted: str, limit: float) -> InputError:
+    if wanted != AUTO:
+        return InputError(str(op.loc), f"type {wanted}: {trials[-1].refused}", "choose a wider type, or auto")
+    best = min((t.probe.error for t in trials if t.probe is not None), default=None)
+    if best is None:
+        return InputError(str(op.loc), f"no type can hold the filter; {trials[-1].type}: {trials[-1].refused}")
+    what = f"no type stays within an error of {limit:.4g}; the best has {best:.4g}"
+    return InputError(str(op.loc), what, "allow a larger max-error")
+
+
+def _possible(dtype: DType, wanted: str) -> tuple[str, ...]:
+    """The forms that are tried, the cheapest first: of the wanted type, or of all that the signal can have."""
+    if wanted != AUTO:
+        return ("q15", HEADROOM) if wanted == "q15" else (wanted,)
+    if dtype.is_float:
+        return ("float32",)
+    return ("q15", HEADROOM, *TYPES[1:]) if dtype is DType.I16 else TYPES[1:]
+
+
+def taps_of(op: LinearSource) -> Array | None:
+    """The taps of a filter without feedback; None for the others."""
+    match op:
+        case Fir() | WeightedAverage():
+            return np.asarray(op.taps, np.float64)
+        case MovingAverage():
+            return np.full(op.length, 1.0 / op.length)
+    return None
+
+
+def settle_of(op: LinearSource) -> int:
+    """Samples until the filter has forgotten its past."""
+    taps = taps_of(op)
+    if taps is not None:
+        return int(taps.size)
+    assert isinstance(op, Iir)
+    return settle_steps(rows_of(op.sos), 1e-6)
+
+
+def _candidate(op: LinearSource, kind: str, situation: Situation, place: Place) -> Candidate:
+    taps = taps_of(op)
+    if taps is not None:
+        return fir_candidate(kind, taps, situation, place)
+    assert isinstance(op, Iir)
+    return iir_candidate(kind, rows_of(op.sos), situation, place)
+
+
+def _measured(op: LinearSource, kind: str, situation: Situation, state: Lowered, at: tuple[int, int]) -> Probe:
+    """The filter in a type on one channel at a time."""
+    channel, settle = at
+    one = _candidate(op, kind, situation, Place(op.loc, "x", "y", (0,), 1))
+    scale = state.signal.scales[channel]
+    tests = bench(situation.dtype, situation.peak, settle, state.data)
+    columns = (0,) if state.data is None or not len(state.data) else op.channels[:4]
+    return probe(op, one.ops, tests, (scale, scale * one.unit), columns)
+
+
+def _after(op: LinearSource, s: Signal, c: Candidate) -> Signal:
+    """The meaning of the numbers after the filter; channels that pass are multiplied by the headroom only."""
+    scales, offsets, peaks = list(s.scales), list(s.offsets), list(s.peaks)
+    for i in range(len(scales)):
+        scales[i] *= 2.0**-c.before
+        peaks[i] *= 2.0**c.before
+    for i in op.channels:
+        scales[i] = s.scales[i] * c.unit
+        offsets[i] = s.offsets[i] * op.dc_gain()
+        peaks[i] = c.peak
+    return Signal(s.names, c.dtype, tuple(scales), tuple(offsets), tuple(peaks), s.rate)
+
+
+def _report(op: LinearSource, s: Signal, c: Candidate, trials: tuple[Trial, ...], limit: float) -> FilterReport:
+    taps = taps_of(op)
+    if taps is not None:
+        gains = float(np.abs(taps).sum()), l_inf_taps(taps)
+    else:
+        assert isinstance(op, Iir)
+        rows = rows_of(op.sos)
+        gains = l1(impulse(rows, settle_steps(rows))), l_inf_rows(rows)
+    scale = max(abs(s.scales[i]) for i in op.channels)
+    notes = list(c.notes)
+    if c.clips:
+        notes.append(f"the result clips for some inputs: it can reach {gains[0]:.4g} times the input's peak")
+    if all(t.refused for t in trials):
+        notes.append(f"the error is above {limit:.4g}: choose a wider type, or auto")
+    noise = None if c.noise is None else c.noise * scale
+    names = tuple(s.names[i] for i in op.channels)
+    kind = type(op).__name__
+    facts = (c.sections, *gains, c.guard_bits, noise)
+    return FilterReport(str(op.loc), kind, names, c.type, limit, trials, *facts, tuple(notes))
+
+
+__all__ = ["AUTO", "DEFAULT_ERROR", "FilterChoices", "Lowered", "lower_filters"]

@@ -1,0 +1,72 @@
+"""Filters without rounded coefficients, in the type of the samples: running mean, median, extremes, and their kin."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from mcugen.core.op import MachineOp
+from mcugen.core.types import DType
+from mcugen.dsp.analysis import FilterReport
+from mcugen.dsp.ops import DcRemove, ExpSmooth, KeepEvery, RunningExtreme, RunningMean, RunningMedian
+from mcugen.dsp.signal import Signal
+from mcugen.dsp.source import DcBlock, Decimate, Extreme, FilterSource, Median, MovingAverage, Smooth
+from mcugen.errors import InternalError
+
+_ONE = 2**31
+
+
+def lower_exact(op: FilterSource, s: Signal) -> tuple[tuple[MachineOp, ...], Signal, FilterReport]:
+    """The machine op of a filter, the signal after it, and the report."""
+    taken = (op.inputs, op.outputs, op.loc)
+    treated = (*taken, op.channels, len(s.names))
+    names = tuple(s.names[c] for c in op.channels)
+    after, note, kept = s, "exact", s.dtype
+    made: MachineOp
+    match op:
+        case MovingAverage():
+            made, note = RunningMean(*treated, kept, op.length), "an exact sum, rounded once to the nearest"
+        case Median():
+            made = RunningMedian(*treated, kept, op.length)
+        case Extreme():
+            made = RunningExtreme(*treated, kept, op.length, op.kind == "max")
+        case Smooth():
+            made, note = ExpSmooth(*treated, kept, _factor(op.alpha, kept)), _first_order_note(op.alpha, kept, 15)
+        case DcBlock():
+            factor = _factor(op.pole if kept.is_float else 1.0 - op.pole, kept)
+            made, note = DcRemove(*treated, kept, factor), _first_order_note(1.0 - op.pole, kept, 14)
+            after = _blocked(op, s)
+        case Decimate():
+            made = KeepEvery(*taken, len(s.names), op.factor)
+            rate = None if s.rate is None else s.rate / op.factor
+            after = Signal(s.names, s.dtype, s.scales, s.offsets, s.peaks, rate)
+            if op.factor > 1:
+                note = "exact; frequencies above half the new rate fold back: filter them out before"
+        case _:
+            raise InternalError(str(op.loc), f"no lowering for {type(op).__name__}")
+    report = FilterReport(str(op.loc), type(op).__name__, names, "exact", None, (), notes=(note,))
+    return (made,), after, report
+
+
+def _factor(value: float, dtype: DType) -> float:
+    if dtype.is_float:
+        return float(np.float32(value))
+    return float(min(_ONE - 1, max(1, round(value * _ONE))))
+
+
+def _first_order_note(speed: float, dtype: DType, bits: int) -> str:
+    """What rounding leaves: half a unit of the state for each step of the memory, and half a unit of the result."""
+    if dtype.is_float:
+        return "one rounding a step"
+    below = bits if dtype is DType.I16 else 2 * bits + (0 if bits == 15 else 1)
+    return f"within {0.5 + 0.5 / speed * 2.0**-below:.3f} units of the exact filter, no dead band beyond that"
+
+
+def _blocked(op: DcBlock, s: Signal) -> Signal:
+    """The result reaches twice the peak before it clips; its mean is 0."""
+    offsets, peaks = list(s.offsets), list(s.peaks)
+    limit = inf if s.dtype.is_float else float(-s.dtype.min)
+    for c in op.channels:
+        offsets[c], peaks[c] = 0.0, min(2 * peaks[c], limit)
+    return Signal(s.names, s.dtype, s.scales, tuple(offsets), tuple(peaks), s.rate)
