@@ -13,6 +13,13 @@
 #error "mcugen: filters are computed in a stated order; compile this file without -ffast-math"
 #endif
 
+/* Inner loops in assembly take more registers than compilers leave at -O0: there their C stands in, with the same bits. */
+#if MCG_HAS_ASM && defined(__OPTIMIZE__)
+#define MCG_FILTER_ASM 1
+#else
+#define MCG_FILTER_ASM 0
+#endif
+
 /* Clears `bytes` of state. */
 MCG_INLINE void mcg_zero(void *p, size_t bytes)
 {
@@ -26,6 +33,20 @@ MCG_INLINE void mcg_zero(void *p, size_t bytes)
 
 /* acc + lo(x) * lo(y) + hi(x) * hi(y), on 64 bits */
 MCG_INLINE int64_t mcg_smlald(uint32_t x, uint32_t y, int64_t acc) { return __smlald((int16x2_t)x, (int16x2_t)y, acc); }
+/* lo(x) * lo(y) + hi(x) * hi(y) */
+MCG_INLINE int32_t mcg_smuad(uint32_t x, uint32_t y)
+{
+    int32_t r; /* not the intrinsic, which says that it sets the Q flag, and so can't move */
+    __asm__("smuad %0, %1, %2" : "=r"(r) : "r"(x), "r"(y));
+    return r;
+}
+/* hi(x) * lo(y) */
+MCG_INLINE int32_t mcg_smultb(uint32_t x, uint32_t y)
+{
+    int32_t r;
+    __asm__("smultb %0, %1, %2" : "=r"(r) : "r"(x), "r"(y));
+    return r;
+}
 /* x clamped to int16. */
 MCG_INLINE int32_t mcg_ssat16(int32_t x)
 {
@@ -47,6 +68,8 @@ MCG_INLINE int64_t mcg_smlald(uint32_t x, uint32_t y, int64_t acc)
 {
     return acc + (int64_t)(mcg_lo(x) * mcg_lo(y)) + (int64_t)(mcg_hi(x) * mcg_hi(y));
 }
+MCG_INLINE int32_t mcg_smuad(uint32_t x, uint32_t y) { return mcg_smlad(x, y, 0); }
+MCG_INLINE int32_t mcg_smultb(uint32_t x, uint32_t y) { return mcg_hi(x) * mcg_lo(y); }
 MCG_INLINE int32_t mcg_ssat16(int32_t x) { return x < -32768 ? -32768 : x > 32767 ? 32767 : x; }
 MCG_INLINE int32_t mcg_ssat16_asr15(int32_t x) { return mcg_ssat16(x >> 15); }
 

@@ -11,7 +11,8 @@ MCG_BEGIN_DECLS
 
 /* A section: y[i] = b0 x[i] + b1 x[i-1] + b2 x[i-2] - a1 y[i-1] - a2 y[i-2]. The tables hold -a1 and -a2. */
 
-/* Words of a section: b1 | b2 << 16, -a1 | -a2 << 16, b0, shift = 15 - post shift (3..15). */
+/* Words of a section: b1 | b0 << 16, b2 | b1 << 16, -a2 | -a1 << 16, shift = 15 - post shift (3..15). No coefficient is
+ * -32768. A word of state holds two samples, the older below. */
 #define MCG_BIQUAD_Q15_TABLE(sections) (4u * (sections))
 /* b0, b1, b2, -a1, -a2, shift = 31 - post shift (1..31). */
 #define MCG_BIQUAD_Q31_TABLE(sections) (6u * (sections))

@@ -10,13 +10,13 @@
 MCG_BEGIN_DECLS
 
 typedef struct {
-    uint32_t taps;   /* taps in the table; q15 and q31: even, a zero stands first where the filter has an odd number */
-    uint32_t room;   /* at least `taps`: samples that the line takes before its history moves back to the start */
+    uint32_t taps;   /* taps in the table; q15 and q31: a multiple of 4, zeros stand first */
+    uint32_t room;   /* even, at least `taps`: samples that the line takes before its history moves back to the start */
     uint32_t narrow; /* q15: 1 where the magnitudes of the taps sum to 65535 at most, so that 32 bits hold every sum */
 } mcg_fir_t;
 
-/* Elements of a channel's state; all zero is the fresh one. It begins with the position, and a spare. */
-#define MCG_FIR_STATE(taps, room) (2u + (taps) + (room))
+/* Elements of a channel's state; all zero is the fresh one. It begins with the position and a spare, and ends with a spare. */
+#define MCG_FIR_STATE(taps, room) (3u + (taps) + (room))
 
 /* y[i] = (sum over k of tap k * x[i - k]) for n samples of one channel; x continues where the last call ended.
  *

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import re
 import shutil
 import subprocess
 import tempfile
@@ -44,8 +45,9 @@ def shape_of(op: Fir | Biquad) -> tuple[int, int, int]:
     """Taps, room, narrow of a FIR filter; sections of the others."""
     if not hasattr(op, "taps"):
         return len(op.coefficients), 0, 0
-    taps = op.items("f")[0].count
-    return taps, op.state[0].count - 2 - taps, int(isinstance(op, FirQ15) and op.narrow)
+    text = op.shape()
+    taps, room = (int(re.search(rf"{name} = (\d+)u", text)[1]) for name in ("taps", "room"))
+    return taps, room, int(isinstance(op, FirQ15) and op.narrow)
 
 
 @cache

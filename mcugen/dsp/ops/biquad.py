@@ -37,8 +37,8 @@ class BiquadOp(ChannelOp):
             return f"coefficients {c.dtype} {c.shape}"
         if len(self.post_shift) != len(c) or not all(0 <= p <= self.most_shift() for p in self.post_shift):
             return f"post shifts {self.post_shift} of {len(c)} sections"
-        if not self.dtype.is_float and (c[:, 3:] == self.dtype.min).any():
-            return "a coefficient whose negative does not fit"
+        if not self.dtype.is_float and (c == self.dtype.min).any():
+            return "a coefficient at the low end of the type, whose negative does not fit"
         return ""
 
     @abstractmethod

@@ -42,8 +42,8 @@ class BiquadQ15(BiquadOp):
     def words_of(self) -> Array:
         words = np.zeros((len(self.coefficients), 4), np.uint32)
         for word, row, post in zip(words, negated(self.coefficients).tolist(), self.post_shift, strict=True):
-            b1, b2, a1, a2 = (v & 0xFFFF for v in row[1:])
-            word[:] = [b1 | b2 << 16, a1 | a2 << 16, row[0] & 0xFFFFFFFF, 15 - post]
+            b0, b1, b2, a1, a2 = (v & 0xFFFF for v in row)
+            word[:] = [b1 | b0 << 16, b2 | b1 << 16, a2 | a1 << 16, 15 - post]
         return words
 
     def function(self) -> str:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from mcugen.core.op import Cost, Item, Names, OpText, StateMember
-from mcugen.core.types import Array
+from mcugen.core.types import Array, DType
 from mcugen.dsp.ops.base import ChannelOp, address, member, table, zeroed
 
 #: A delay line takes at least this many new samples before its history is moved back to the start.
 _LEAST_ROOM = 8
+#: Lines of int16 up to this length have twice the room: their moves would show.
+_SHORT = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,17 +25,18 @@ class FirOp(ChannelOp):
 
     @property
     def _padded(self) -> int:
-        """Taps in the table: of integers an even number, so that pairs are never cut."""
-        return int(self.taps.size + (0 if self.dtype.is_float else self.taps.size % 2))
+        """Taps in the table: of integers a multiple of four; a zero tap times an infinite sample would be NaN."""
+        return int(self.taps.size if self.dtype.is_float else -(-self.taps.size // 4) * 4)
 
     @property
     def _room(self) -> int:
-        return max(_LEAST_ROOM, self._padded)
+        least = max(_LEAST_ROOM, self._padded + self._padded % 2)
+        return 2 * least if self.dtype is DType.I16 and least <= _SHORT else least
 
     @property
     def _line(self) -> int:
-        """Elements of state of one channel: the position and a spare, history, room."""
-        return 2 + self._padded + self._room
+        """Elements of state of one channel: position, spare, history, room, spare; even, so that channels are aligned."""
+        return 2 * ((4 + self._padded + self._room) // 2)
 
     def own_problem(self) -> str:
         if self.taps.dtype != self.dtype.np or self.taps.ndim != 1 or self.taps.size == 0:
