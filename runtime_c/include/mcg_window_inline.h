@@ -48,32 +48,46 @@ MCG_INLINE mcg_wave_t mcg_wave_s32(mcg_wave_t w, const int16_t *cosine, const in
     return w;
 }
 
+typedef struct {
+    int32_t sum; /* below 2^15 * 2^15 */
+    int64_t squares, ramp;
+    uint32_t at; /* the positions of the next two samples */
+} mcg_pair_sums_t;
+
+MCG_INLINE mcg_pair_sums_t mcg_add_pair(mcg_pair_sums_t p, uint32_t v, const uint32_t uses)
+{
+    p.sum = mcg_smlad(v, 0x00010001u, p.sum);
+    if ((uses & MCG_SQUARES) != 0u) {
+        p.squares = mcg_dual64(v, v, p.squares);
+    }
+    if ((uses & MCG_RAMP) != 0u) {
+        p.ramp = mcg_dual64(v, p.at, p.ramp);
+        p.at += 0x00020002u;
+    }
+    return p;
+}
+
 /* Sums of one run of int16 samples; `first` is the position of its oldest in the window. */
 MCG_INLINE void mcg_run_sums_s16(const int16_t *x, uint32_t n, uint32_t first, const uint32_t uses, mcg_sums_t *s)
 {
-    int32_t sum = 0; /* below 2^15 * 2^15 */
-    int64_t squares = s->squares, ramp = s->ramp;
-    uint32_t at = mcg_pair((int32_t)first, (int32_t)first + 1);
-    for (; n >= 2u; n -= 2u, x += 2) {
-        const uint32_t v = mcg_load32(x);
-        sum = mcg_smlad(v, 0x00010001u, sum);
-        if ((uses & MCG_SQUARES) != 0u) {
-            squares = mcg_dual64(v, v, squares);
-        }
-        if ((uses & MCG_RAMP) != 0u) {
-            ramp = mcg_dual64(v, at, ramp);
-            at += 0x00020002u;
-        }
+    mcg_pair_sums_t p = {0, s->squares, s->ramp, mcg_pair((int32_t)first, (int32_t)first + 1)};
+    const int16_t *const end = x + (n & ~3u);
+    while (x != end) {
+        p = mcg_add_pair(p, mcg_load32(x), uses);
+        p = mcg_add_pair(p, mcg_load32(x + 2), uses);
+        x += 4;
     }
-    if (n != 0u) {
-        sum += *x;
-        squares += (uses & MCG_SQUARES) != 0u ? *x * *x : 0;
-        ramp += (uses & MCG_RAMP) != 0u ? *x * mcg_lo(at) : 0;
+    if ((n & 2u) != 0u) {
+        p = mcg_add_pair(p, mcg_load32(x), uses);
+        x += 2;
     }
-    s->sum += sum;
+    if ((n & 1u) != 0u) {
+        p = mcg_add_pair(p, (uint16_t)*x, uses); /* a sample of 0 beside it adds nothing */
+    }
+    s->sum += p.sum;
     s->narrow = s->sum;
-    s->squares = squares;
-    s->ramp = ramp;
+    s->squares = p.squares;
+    s->ramp = p.ramp;
 }
 
 MCG_INLINE void mcg_run_sums_s32(const int32_t *x, uint32_t n, uint32_t first, uint32_t pre, const uint32_t uses,
@@ -100,30 +114,64 @@ MCG_INLINE void mcg_run_sums_s32(const int32_t *x, uint32_t n, uint32_t first, u
     s->ramp = ramp;
 }
 
-/* The smaller and the larger halves, each for itself. */
+#if MCG_HAS_DSP
+/* The larger and the smaller halves of x and y, each for itself. */
+MCG_INLINE void mcg_order16x2(uint32_t x, uint32_t y, uint32_t *larger, uint32_t *smaller)
+{
+    uint32_t a, b;
+    __asm__("ssub16 %0, %2, %3\n\tsel %0, %2, %3\n\tsel %1, %3, %2" : "=&r"(a), "=&r"(b) : "r"(x), "r"(y) : "cc");
+    *larger = a;
+    *smaller = b;
+}
+
 MCG_INLINE uint32_t mcg_min16x2(uint32_t x, uint32_t y)
 {
-#if MCG_HAS_DSP
     uint32_t r;
     __asm__("ssub16 %0, %1, %2\n\tsel %0, %2, %1" : "=&r"(r) : "r"(x), "r"(y) : "cc");
     return r;
-#else
-    const int32_t low = mcg_lo(x) < mcg_lo(y) ? mcg_lo(x) : mcg_lo(y);
-    return mcg_pair(low, mcg_hi(x) < mcg_hi(y) ? mcg_hi(x) : mcg_hi(y));
-#endif
 }
 
 MCG_INLINE uint32_t mcg_max16x2(uint32_t x, uint32_t y)
 {
-#if MCG_HAS_DSP
     uint32_t r;
     __asm__("ssub16 %0, %1, %2\n\tsel %0, %1, %2" : "=&r"(r) : "r"(x), "r"(y) : "cc");
     return r;
-#else
-    const int32_t low = mcg_lo(x) > mcg_lo(y) ? mcg_lo(x) : mcg_lo(y);
-    return mcg_pair(low, mcg_hi(x) > mcg_hi(y) ? mcg_hi(x) : mcg_hi(y));
-#endif
 }
+
+/* -1 in each half of x that is below that of y, else 0. */
+MCG_INLINE uint32_t mcg_below16x2(uint32_t x, uint32_t y)
+{
+    uint32_t r;
+    __asm__("ssub16 %0, %1, %2\n\tsel %0, %3, %4" : "=&r"(r) : "r"(x), "r"(y), "r"(0u), "r"(0xFFFFFFFFu) : "cc");
+    return r;
+}
+#else
+MCG_INLINE void mcg_order16x2(uint32_t x, uint32_t y, uint32_t *larger, uint32_t *smaller)
+{
+    const int low = mcg_lo(x) >= mcg_lo(y), high = mcg_hi(x) >= mcg_hi(y);
+    *larger = mcg_pair(low ? mcg_lo(x) : mcg_lo(y), high ? mcg_hi(x) : mcg_hi(y));
+    *smaller = mcg_pair(low ? mcg_lo(y) : mcg_lo(x), high ? mcg_hi(y) : mcg_hi(x));
+}
+
+MCG_INLINE uint32_t mcg_min16x2(uint32_t x, uint32_t y)
+{
+    uint32_t larger, smaller;
+    mcg_order16x2(x, y, &larger, &smaller);
+    return smaller;
+}
+
+MCG_INLINE uint32_t mcg_max16x2(uint32_t x, uint32_t y)
+{
+    uint32_t larger, smaller;
+    mcg_order16x2(x, y, &larger, &smaller);
+    return larger;
+}
+
+MCG_INLINE uint32_t mcg_below16x2(uint32_t x, uint32_t y)
+{
+    return mcg_pair(mcg_lo(x) < mcg_lo(y) ? -1 : 0, mcg_hi(x) < mcg_hi(y) ? -1 : 0);
+}
+#endif
 
 MCG_INLINE void mcg_run_extreme(int32_t v, mcg_sums_t *s)
 {
@@ -134,15 +182,17 @@ MCG_INLINE void mcg_run_extreme(int32_t v, mcg_sums_t *s)
 MCG_INLINE void mcg_run_extremes_s16(const int16_t *x, uint32_t n, mcg_sums_t *s)
 {
     uint32_t low = mcg_pair(s->low, s->low), high = mcg_pair(s->high, s->high);
-    for (; n >= 2u; n -= 2u, x += 2) {
-        const uint32_t v = mcg_load32(x);
-        low = mcg_min16x2(low, v);
-        high = mcg_max16x2(high, v);
+    const int16_t *const end = x + (n & ~3u);
+    while (x != end) {
+        const uint32_t v = mcg_load32(x), w = mcg_load32(x + 2);
+        low = mcg_min16x2(mcg_min16x2(low, v), w);
+        high = mcg_max16x2(mcg_max16x2(high, v), w);
+        x += 4;
     }
     s->low = mcg_lo(low) < mcg_hi(low) ? mcg_lo(low) : mcg_hi(low);
     s->high = mcg_lo(high) > mcg_hi(high) ? mcg_lo(high) : mcg_hi(high);
-    if (n != 0u) {
-        mcg_run_extreme(*x, s);
+    for (n &= 3u; n != 0u; --n) {
+        mcg_run_extreme(*x++, s);
     }
 }
 
@@ -163,38 +213,63 @@ MCG_INLINE uint32_t mcg_distance(int32_t x, int32_t y)
     return x > y ? (uint32_t)x - (uint32_t)y : (uint32_t)y - (uint32_t)x;
 }
 
-/* Steps from s->last through one run. For int16 all steps of a window fit 32 bits, 2^15 * 2^16. */
-MCG_INLINE void mcg_run_steps_s16(const int16_t *x, uint32_t n, int32_t level, mcg_sums_t *s)
+/* Travel and crossings go from s->last through one run; the one that goes last sets s->last. For int16 the travel of a
+ * window fits 32 bits, 2^15 * 2^16, and the crossings of a run each half of a word. */
+MCG_INLINE void mcg_run_travel_s16(const int16_t *x, uint32_t n, mcg_sums_t *s)
 {
-    int32_t last = s->last;
-    uint32_t travel = 0, crossings = 0;
-    for (uint32_t i = 0; i < n; ++i) {
-        const int32_t v = x[i], step = v - last;
-        travel += (uint32_t)(step < 0 ? -step : step);
-        crossings += (uint32_t)((v - level) ^ (last - level)) >> 31;
-        last = v;
+    uint32_t travel = 0;
+    if (n != 0u) {
+        travel = mcg_distance(x[0], s->last);
+    }
+    for (; n >= 3u; n -= 2u, x += 2) { /* the steps to x[1] and x[2] */
+        uint32_t larger, smaller;
+        mcg_order16x2(mcg_load32(x), mcg_load32(x + 1), &larger, &smaller);
+        const uint32_t steps = mcg_ssub16(larger, smaller); /* unsigned halves, below 2^16 */
+        travel += (steps & 0xFFFFu) + (steps >> 16);
+    }
+    if (n == 2u) {
+        travel += mcg_distance(x[1], x[0]);
     }
     s->travel += travel;
-    s->crossings += crossings;
-    s->last = last;
 }
 
-MCG_INLINE void mcg_run_steps_s32(const int32_t *x, uint32_t n, int32_t level, mcg_sums_t *s)
+MCG_INLINE void mcg_run_crossings_s16(const int16_t *x, uint32_t n, int32_t level, mcg_sums_t *s)
+{
+    const uint32_t levels = mcg_pair(level, level);
+    uint32_t counts = 0, before = s->last < level ? 0xFFFFFFFFu : 0u;
+    for (; n >= 2u; n -= 2u, x += 2) {
+        const uint32_t below = mcg_below16x2(mcg_load32(x), levels);
+        /* A change is -1 in its half. */
+        counts = mcg_ssub16(counts, below ^ ((before >> 16) | (below << 16)));
+        before = below;
+    }
+    uint32_t crossings = (counts & 0xFFFFu) + (counts >> 16);
+    if (n != 0u) {
+        crossings += (uint32_t)(*x < level) ^ (before >> 31);
+    }
+    s->crossings += crossings;
+}
+
+MCG_INLINE void mcg_run_travel_s32(const int32_t *x, uint32_t n, mcg_sums_t *s)
 {
     int32_t last = s->last;
-    uint32_t crossings = 0, below = last < level;
-    int64_t travel = 0;
+    int64_t travel = s->travel;
     for (uint32_t i = 0; i < n; ++i) {
-        const int32_t v = x[i];
-        const uint32_t now = v < level;
-        travel += mcg_distance(v, last);
-        crossings += now ^ below;
-        below = now;
-        last = v;
+        travel += mcg_distance(x[i], last);
+        last = x[i];
     }
-    s->travel += travel;
-    s->crossings += crossings;
-    s->last = last;
+    s->travel = travel;
+}
+
+MCG_INLINE void mcg_run_crossings_s32(const int32_t *x, uint32_t n, int32_t level, mcg_sums_t *s)
+{
+    uint32_t crossings = s->crossings, before = s->last < level;
+    for (uint32_t i = 0; i < n; ++i) {
+        const uint32_t below = x[i] < level;
+        crossings += before ^ below;
+        before = below;
+    }
+    s->crossings = crossings;
 }
 
 #endif

@@ -5,7 +5,6 @@
 
 #include "mcg_window_inline.h"
 
-#define STEPS (MCG_TRAVEL | MCG_CROSSINGS)
 #define SUMS (MCG_SUM | MCG_SQUARES | MCG_RAMP)
 
 void mcg_window_init_s16(int16_t *ring, uint32_t n)
@@ -31,7 +30,7 @@ void mcg_window_init_f32(float *ring, uint32_t n)
 
 void mcg_window_init_sums(mcg_sums_t *sums, uint32_t tracks)
 {
-    const mcg_sums_t zero = {0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const mcg_sums_t zero = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     for (uint32_t i = 0; i < tracks; ++i) {
         sums[i] = zero;
     }
@@ -103,69 +102,62 @@ static void sums_s32(const int32_t *x, uint32_t n, uint32_t first, uint32_t pre,
     }
 }
 
-/* Only what is asked for starts anew: the other sums are kept by mcg_window_run. */
-static void start(uint32_t uses, int32_t oldest, mcg_sums_t *s)
+static void start(int32_t oldest, mcg_sums_t *s)
 {
-    if ((uses & SUMS) != 0u) {
-        s->sum = s->narrow = s->squares = s->ramp = 0;
-    }
-    if ((uses & MCG_EXTREMES) != 0u) {
-        s->low = s->high = oldest;
-    }
-    if ((uses & STEPS) != 0u) {
-        s->travel = 0;
-        s->crossings = 0;
-    }
+    s->sum = s->narrow = s->squares = s->ramp = s->travel = 0;
+    s->low = s->high = s->last = oldest;
+    s->crossings = 0;
 }
 
-#define SCAN(SUMS_OF, STEPS_OF, EXTREMES_OF)                           \
-    const uint32_t length = d->length, older = length - at;            \
-    for (uint32_t t = 0; t < d->tracks; ++t) {                         \
-        const uint32_t uses = tracks[t].uses & mask;                   \
-        const int32_t level = tracks[t].level;                         \
-        const SAMPLE *const young = ring + tracks[t].channel * length; \
-        const SAMPLE *const old = young + at;                          \
-        mcg_sums_t *const s = sums + t;                                \
-        start(uses, *old, s);                                          \
-        if ((uses & SUMS) != 0u) {                                     \
-            SUMS_OF(old, older, 0u);                                   \
-            SUMS_OF(young, at, older);                                 \
-        }                                                              \
-        if ((uses & MCG_EXTREMES) != 0u) {                             \
-            EXTREMES_OF(old, older, s);                                \
-            EXTREMES_OF(young, at, s);                                 \
-        }                                                              \
-        if ((uses & STEPS) != 0u) {                                    \
-            s->last = *old;                                            \
-            STEPS_OF(old, older, level, s);                            \
-            STEPS_OF(young, at, level, s);                             \
-        }                                                              \
-        s->last = at != 0u ? young[at - 1u] : young[length - 1u];      \
+#define SCAN(TYPE, SUMS_OF, CALL)                                    \
+    const uint32_t length = d->length, older = length - at;          \
+    for (uint32_t t = 0; t < d->tracks; ++t) {                       \
+        const uint32_t uses = tracks[t].uses;                        \
+        const int32_t level = tracks[t].level;                       \
+        const TYPE *const young = ring + tracks[t].channel * length; \
+        const TYPE *const old = young + at;                          \
+        mcg_sums_t *const s = sums + t;                              \
+        start(*old, s);                                              \
+        if ((uses & SUMS) != 0u) {                                   \
+            SUMS_OF(old, older, 0u);                                 \
+            SUMS_OF(young, at, older);                               \
+        }                                                            \
+        if ((uses & MCG_EXTREMES) != 0u) {                           \
+            CALL(extremes)(old, older, s);                           \
+            CALL(extremes)(young, at, s);                            \
+        }                                                            \
+        if ((uses & MCG_TRAVEL) != 0u) {                             \
+            CALL(travel)(old, older, s);                             \
+            s->last = old[older - 1u];                               \
+            CALL(travel)(young, at, s);                              \
+            s->last = *old;                                          \
+        }                                                            \
+        if ((uses & MCG_CROSSINGS) != 0u) {                          \
+            CALL(crossings)(old, older, level, s);                   \
+            s->last = old[older - 1u];                               \
+            CALL(crossings)(young, at, level, s);                    \
+        }                                                            \
+        s->last = at != 0u ? young[at - 1u] : old[older - 1u];       \
     }
 
-#define SAMPLE int16_t
+#define S16(what) mcg_run_##what##_s16
 #define SUMS_OF(x, n, first) sums_s16(x, n, first, uses, s)
-void mcg_window_scan_s16(const mcg_window_t *d, const mcg_track_t *tracks, uint32_t mask, const int16_t *ring,
-                         uint32_t at, mcg_sums_t *sums)
+void mcg_window_scan_s16(const mcg_window_t *d, const mcg_track_t *tracks, const int16_t *ring, uint32_t at,
+                         mcg_sums_t *sums)
 {
-    SCAN(SUMS_OF, mcg_run_steps_s16, mcg_run_extremes_s16)
+    SCAN(int16_t, SUMS_OF, S16)
 }
 #undef SUMS_OF
-#undef SAMPLE
 
-#define SAMPLE int32_t
+#define S32(what) mcg_run_##what##_s32
 #define SUMS_OF(x, n, first) sums_s32(x, n, first, tracks[t].pre, uses, s)
-void mcg_window_scan_s32(const mcg_window_t *d, const mcg_track_t *tracks, uint32_t mask, const int32_t *ring,
-                         uint32_t at, mcg_sums_t *sums)
-{
-    SCAN(SUMS_OF, mcg_run_steps_s32, mcg_run_extremes_s32)
-}
+void mcg_window_scan_s32(const mcg_window_t *d, const mcg_track_t *tracks, const int32_t *ring, uint32_t at,
+                         mcg_sums_t *sums){SCAN(int32_t, SUMS_OF, S32)}
 #undef SUMS_OF
-#undef SAMPLE
 
 /* One sample enters, the oldest leaves; `newest` and `second` are their neighbours in the ring. */
-static void slide(const mcg_track_t *t, int32_t length, int32_t v, int32_t oldest, int32_t newest, int32_t second,
-                  mcg_sums_t *s)
+MCG_INLINE void slide(const mcg_track_t *t, int32_t length, int32_t v, int32_t oldest, int32_t newest, int32_t second,
+                      mcg_sums_t *s)
 {
     const uint32_t uses = t->uses;
     if ((uses & MCG_RAMP) != 0u) { /* the samples move down by one place */
@@ -178,6 +170,11 @@ static void slide(const mcg_track_t *t, int32_t length, int32_t v, int32_t oldes
         const int32_t in = v >> t->pre, out = oldest >> t->pre;
         s->narrow += (int64_t)in - out;
         s->squares += (int64_t)in * in - (int64_t)out * out;
+    }
+    if ((uses & MCG_EXTREMES) != 0u) {
+        s->low_age = v <= s->low ? 0u : s->low_age + 1u;
+        s->high_age = v >= s->high ? 0u : s->high_age + 1u;
+        mcg_run_extreme(v, s);
     }
     if ((uses & MCG_TRAVEL) != 0u) {
         s->travel += (int64_t)mcg_distance(v, newest) - (int64_t)mcg_distance(second, oldest);
@@ -210,12 +207,53 @@ void mcg_window_run_s32(const mcg_window_t *d, const mcg_track_t *tracks, const 
     RUN
 }
 
+/* An extreme that has left is not the window's: all of them are looked for, and how old they are. Where many samples are
+ * equal the newest counts, which stays longest. */
+#define RENEW(EXTREMES_OF)                                                                            \
+    const uint32_t length = d->length, older = length - at;                                           \
+    for (uint32_t t = 0; t < d->tracks; ++t) {                                                        \
+        mcg_sums_t *const s = sums + t;                                                               \
+        if ((tracks[t].uses & MCG_EXTREMES) == 0u || (s->low_age < length && s->high_age < length)) { \
+            continue;                                                                                 \
+        }                                                                                             \
+        row = ring + tracks[t].channel * length;                                                      \
+        s->low = s->high = row[at];                                                                   \
+        EXTREMES_OF(row + at, older, s);                                                              \
+        EXTREMES_OF(row, at, s);                                                                      \
+        AGE(s->low_age, s->low)                                                                       \
+        AGE(s->high_age, s->high)                                                                     \
+    }
+
+#define AGE(age, value)                                     \
+    for (age = 0; row[before(at, age, length)] != value;) { \
+        ++age;                                              \
+    }
+
+/* The place of the sample `age` before the newest. */
+MCG_INLINE uint32_t before(uint32_t at, uint32_t age, uint32_t length)
+{
+    return at > age ? at - age - 1u : at + length - age - 1u;
+}
+
+void mcg_window_renew_s16(const mcg_window_t *d, const mcg_track_t *tracks, const int16_t *ring, uint32_t at,
+                          mcg_sums_t *sums)
+{
+    const int16_t *row;
+    RENEW(mcg_run_extremes_s16)
+}
+
+void mcg_window_renew_s32(const mcg_window_t *d, const mcg_track_t *tracks, const int32_t *ring, uint32_t at,
+                          mcg_sums_t *sums)
+{
+    const int32_t *row;
+    RENEW(mcg_run_extremes_s32)
+}
+
 /* Sample number i of a window. */
-static void append(const mcg_track_t *t, int32_t i, int32_t v, mcg_sums_t *s)
+MCG_INLINE void append(const mcg_track_t *t, int32_t i, int32_t v, mcg_sums_t *s)
 {
     if (i == 0) {
-        start(SUMS | MCG_EXTREMES | STEPS, v, s);
-        s->last = v;
+        start(v, s);
     }
     const uint32_t uses = t->uses;
     s->sum += v;
@@ -230,8 +268,10 @@ static void append(const mcg_track_t *t, int32_t i, int32_t v, mcg_sums_t *s)
     if ((uses & MCG_EXTREMES) != 0u) {
         mcg_run_extreme(v, s);
     }
-    if ((uses & STEPS) != 0u) {
+    if ((uses & MCG_TRAVEL) != 0u) {
         s->travel += mcg_distance(v, s->last);
+    }
+    if ((uses & MCG_CROSSINGS) != 0u) {
         s->crossings += (uint32_t)((v < t->level) != (s->last < t->level));
     }
     s->last = v;
@@ -257,12 +297,10 @@ void mcg_window_stream_s32(const mcg_window_t *d, const mcg_track_t *tracks, uin
 
 int32_t mcg_window_lag_s16(const mcg_window_t *d, const int16_t *ring, uint32_t at, uint32_t channel, uint32_t lag)
 {
-    const uint32_t length = d->length;
-    return ring[channel * length + (at > lag ? at - lag - 1u : at + length - lag - 1u)];
+    return ring[channel * d->length + before(at, lag, d->length)];
 }
 
 int32_t mcg_window_lag_s32(const mcg_window_t *d, const int32_t *ring, uint32_t at, uint32_t channel, uint32_t lag)
 {
-    const uint32_t length = d->length;
-    return ring[channel * length + (at > lag ? at - lag - 1u : at + length - lag - 1u)];
+    return ring[channel * d->length + before(at, lag, d->length)];
 }

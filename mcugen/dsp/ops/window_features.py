@@ -29,7 +29,7 @@ from mcugen.errors import InternalError
 #: mcg_track_t, mcg_feature_t, mcg_sums_t in bytes.
 _TRACK = np.dtype([("channel", "<u2"), ("uses", "u1"), ("pre", "u1"), ("level", "<i4")])
 _FEATURE = np.dtype([("out", "<u2"), ("track", "<u2"), ("kind", "u1"), ("shift", "u1")])
-_SUMS_BYTES = 56
+_SUMS_BYTES = 64
 #: Instructions of a feature from sums, of a root, of a push.
 _FEATURE_STEPS, _ROOT_STEPS, _PUSH_STEPS = 25, 200, 30
 _BAND_STEPS = {DType.I16: 3, DType.I32: 5}
@@ -164,7 +164,6 @@ class WindowFeatures(MachineOp):
         """The statements that take the sample, end the push where no window is due, and make the sums."""
         tracks, state, lines = self.tracks, names.state, []
         table = names.table.get(f"{prefix}_tracks", "")
-        uses = [t.uses for t in tracks]
         if self.strategy == "stream" and tracks:
             lines.append(f"mcg_window_stream_{end}({window}, {table}, {state['wait']}, {state['sums']}, {x});")
         if self.strategy == "run" and tracks:
@@ -174,15 +173,13 @@ class WindowFeatures(MachineOp):
         if self.has_ring:
             due = f"mcg_window_push_{end}({window}, {state['ring']}, &{state['at']}, &{state['wait']}, {x})"
         lines += [f"if ({due} == 0u) {{", "    return MCG_PENDING;", "}"]
-        sums, mask = state.get("sums", f"{prefix}_sums"), 0
+        sums = state.get("sums", f"{prefix}_sums")
         if self.strategy == "scan" and tracks:
-            lines.append(f"mcg_sums_t {sums}[{len(tracks)}] = {{{{0}}}};")
-            mask = 0xFF
-        elif self.strategy == "run" and any(u & EXTREMES for u in uses):
-            mask = EXTREMES
-        if mask:
+            lines.append(f"mcg_sums_t {sums}[{len(tracks)}];")
+        if (self.strategy == "scan" and tracks) or (self.strategy == "run" and any(t.uses & EXTREMES for t in tracks)):
+            kernel = "scan" if self.strategy == "scan" else "renew"
             ring = f"{state['ring']}, {state['at']}"
-            lines.append(f"mcg_window_scan_{end}({window}, {table}, {mask}u, {ring}, {sums});")
+            lines.append(f"mcg_window_{kernel}_{end}({window}, {table}, {ring}, {sums});")
         return lines
 
     def _band(self, prefix: str, i: int, f: IntFeature) -> str:
