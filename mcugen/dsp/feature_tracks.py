@@ -30,15 +30,18 @@ STRATEGIES = ("scan", "run", "stream")
 
 #: Instructions a sample of a scan, measured on the emulated Cortex-M7: (int16, int32).
 _SCAN: Mapping[int, tuple[float, float]] = {
-    SUM: (2.0, 4.0),
-    SQUARES: (1.5, 6.0),
-    RAMP: (2.0, 4.0),
+    SUM: (1.75, 5.0),
+    SQUARES: (0.5, 4.0),
+    RAMP: (1.0, 2.0),
     EXTREMES: (3.5, 7.0),
-    TRAVEL | CROSSINGS: (8.0, 14.0),
+    TRAVEL: (6.5, 10.0),
+    CROSSINGS: (6.0, 9.0),
 }
-#: Instructions a push and track of mcg_window_run.
-_RUN: Mapping[int, float] = {SUM: 10.0, SQUARES: 18.0, RAMP: 16.0, TRAVEL: 18.0, CROSSINGS: 16.0}
-_RUN_BASE = 30.0
+#: Instructions a push and track of mcg_window_run, measured likewise.
+_RUN: Mapping[int, float] = {SUM: 9.0, SQUARES: 20.0, RAMP: 13.0, EXTREMES: 20.0, TRAVEL: 13.0, CROSSINGS: 16.0}
+_RUN_BASE = 40.0
+#: Instructions of a feature of sums, and of its root.
+FEATURE_STEPS, ROOT_STEPS = 25, 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +86,12 @@ def needs_ring(strategy: str, items: tuple[IntFeature, ...]) -> bool:
     return strategy != "stream" or any(f.kind not in SUM_KINDS for f in items)
 
 
-def scan_cost(uses: int, dtype: DType) -> float:
-    """Instructions a sample of a scan for these sums."""
+def scan_cost(uses: int, length: int, dtype: DType) -> float:
+    """Instructions to make these sums from the ring."""
     wide = dtype is not DType.I16
-    return sum(cost[wide] for flags, cost in _SCAN.items() if uses & flags)
+    if uses & (SQUARES | RAMP):
+        uses |= SUM  # the loop is the same
+    return length * sum(cost[wide] for flag, cost in _SCAN.items() if uses & flag)
 
 
 def run_cost(uses: int) -> float:
@@ -94,12 +99,21 @@ def run_cost(uses: int) -> float:
     return _RUN_BASE + sum(cost for flag, cost in _RUN.items() if uses & flag)
 
 
+def renew_cost(uses: int, length: int, step: int, dtype: DType) -> float:
+    """Instructions a result, on average over noise, to find extremes that have left the window.
+
+    Of two extremes each stays for half a window or so; a search for their ages follows the scan.
+    """
+    if not uses & EXTREMES:
+        return 0.0
+    return 25.0 + min(1.0, 4 * step / length) * (scan_cost(EXTREMES, length, dtype) + 4 * length)
+
+
 def strategy_of(length: int, step: int, dtype: DType, items: tuple[IntFeature, ...]) -> str:
     """The strategy with the fewest instructions from one result to the next. All give the same bits."""
     if step >= length:
         return "stream"
     tracks, _ = tracks_of(items)
-    kept = [t.uses & ~(EXTREMES | LAST) for t in tracks]
-    scan = sum(length * scan_cost(uses, dtype) for uses in kept)
-    run = sum(step * run_cost(uses) for uses in kept if uses)
+    scan = sum(scan_cost(t.uses, length, dtype) for t in tracks)
+    run = sum(step * run_cost(t.uses) + renew_cost(t.uses, length, step, dtype) for t in tracks)
     return "run" if run < scan else "scan"

@@ -40,18 +40,18 @@ typedef struct {
 
 MCG_BEGIN_DECLS
 
-/* y[f.out] for each of the window's features. Cost: about 25 instructions each, roots 200. */
+/* y[f.out] for each of the window's features. Cost: about 25 instructions each, roots 150. */
 void mcg_features(const mcg_window_t *d, const mcg_feature_t *features, const mcg_sums_t *sums, int32_t *y);
 
 /* The power of one channel in a band: the sum over its bins of re^2 + im^2, with re and im the products of the window in
- * the ring with two waves. waves (bins, 2, length): cosine, sine. Cost: about 3 instructions a sample and bin for s16, 5 for
- * s32. */
+ * the ring with two waves. waves (bins, 2, length): cosine, sine. Cost: about 4 instructions a sample and bin for s16,
+ * 7 for s32. */
 int32_t mcg_band_power_s16(const mcg_window_t *d, const mcg_band_t *band, const int16_t *waves, const int16_t *ring,
                            uint32_t at);
 int32_t mcg_band_power_s32(const mcg_window_t *d, const mcg_band_t *band, const int16_t *waves, const int32_t *ring,
                            uint32_t at);
 
-/* The square root of v < 2^62, rounded down. Cost: about 130 instructions. */
+/* The square root of v < 2^62, rounded down. Cost: about 120 instructions. */
 uint32_t mcg_isqrt(uint64_t v);
 
 MCG_END_DECLS

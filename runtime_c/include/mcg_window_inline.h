@@ -23,15 +23,31 @@ typedef struct {
     int64_t re, im;
 } mcg_wave_t;
 
+MCG_INLINE mcg_wave_t mcg_wave_pair(mcg_wave_t w, uint32_t v, const int16_t *cosine, const int16_t *sine)
+{
+    w.re = mcg_dual64(v, mcg_load32(cosine), w.re);
+    w.im = mcg_dual64(v, mcg_load32(sine), w.im);
+    return w;
+}
+
 MCG_INLINE mcg_wave_t mcg_wave_s16(mcg_wave_t w, const int16_t *cosine, const int16_t *sine, const int16_t *x,
                                    uint32_t n)
 {
-    for (; n >= 2u; n -= 2u, x += 2, cosine += 2, sine += 2) {
-        const uint32_t v = mcg_load32(x);
-        w.re = mcg_dual64(v, mcg_load32(cosine), w.re);
-        w.im = mcg_dual64(v, mcg_load32(sine), w.im);
+    const int16_t *const end = x + (n & ~3u);
+    while (x != end) {
+        w = mcg_wave_pair(w, mcg_load32(x), cosine, sine);
+        w = mcg_wave_pair(w, mcg_load32(x + 2), cosine + 2, sine + 2);
+        x += 4;
+        cosine += 4;
+        sine += 4;
     }
-    if (n != 0u) {
+    if ((n & 2u) != 0u) {
+        w = mcg_wave_pair(w, mcg_load32(x), cosine, sine);
+        x += 2;
+        cosine += 2;
+        sine += 2;
+    }
+    if ((n & 1u) != 0u) {
         w.re += (int32_t)*x * *cosine;
         w.im += (int32_t)*x * *sine;
     }

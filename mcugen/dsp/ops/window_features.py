@@ -14,10 +14,12 @@ from mcugen.core.types import Array, DType, TensorType
 from mcugen.dsp.feature_plan import SUM_KINDS, IntFeature, int_features
 from mcugen.dsp.feature_tracks import (
     EXTREMES,
-    LAST,
+    FEATURE_STEPS,
+    ROOT_STEPS,
     STRATEGIES,
     Track,
     needs_ring,
+    renew_cost,
     run_cost,
     scan_cost,
     tracks_of,
@@ -30,9 +32,9 @@ from mcugen.errors import InternalError
 _TRACK = np.dtype([("channel", "<u2"), ("uses", "u1"), ("pre", "u1"), ("level", "<i4")])
 _FEATURE = np.dtype([("out", "<u2"), ("track", "<u2"), ("kind", "u1"), ("shift", "u1")])
 _SUMS_BYTES = 64
-#: Instructions of a feature from sums, of a root, of a push.
-_FEATURE_STEPS, _ROOT_STEPS, _PUSH_STEPS = 25, 200, 30
-_BAND_STEPS = {DType.I16: 3, DType.I32: 5}
+#: Instructions of a push, and of a sample and bin of a band.
+_PUSH_STEPS = 25
+_BAND_STEPS = {DType.I16: 4, DType.I32: 7}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,19 +203,22 @@ class WindowFeatures(MachineOp):
 
     def cost(self) -> Cost:
         """Work of one push, on average and at worst."""
-        kept = [t.uses & ~(EXTREMES | LAST) for t in self.tracks]
+        uses = [t.uses for t in self.tracks]
         always = _PUSH_STEPS + 4 * self.channels
-        at_due = sum((_ROOT_STEPS if f.up else 0) + _FEATURE_STEPS for f in self.features)
-        bands = sum(2 * self.length * (f.bins[1] - f.bins[0] + 1) for _, f in self._of_kind("band_power"))
-        at_due += bands * _BAND_STEPS[self.dtype] // 2
+        due = sum((ROOT_STEPS if f.up else 0) + FEATURE_STEPS for f in self.features)
+        macs = sum(2 * self.length * (f.bins[1] - f.bins[0] + 1) for _, f in self._of_kind("band_power"))
+        due += macs * _BAND_STEPS[self.dtype] // 2
+        worst, mean = due, float(due)
         if self.strategy == "scan":
-            at_due += round(sum(self.length * scan_cost(t.uses, self.dtype) for t in self.tracks))
+            scan = sum(scan_cost(u, self.length, self.dtype) for u in uses)
+            worst, mean = worst + round(scan), mean + scan
         else:
-            always += round(sum(run_cost(uses) for uses in kept))
+            always += round(sum(run_cost(u) for u in uses))
         if self.strategy == "run":
-            at_due += round(sum(self.length * scan_cost(t.uses & EXTREMES, self.dtype) for t in self.tracks))
-        reads = len(self.tracks) + (bands + len(self.features)) / self.step
-        return Cost(reads, bands, always + at_due / self.step, always + at_due)
+            mean += sum(renew_cost(u, self.length, self.step, self.dtype) for u in uses)
+            worst += round(sum(renew_cost(u, self.length, self.length, self.dtype) for u in uses))
+        reads = len(uses) + (macs + len(self.features)) / self.step
+        return Cost(reads, macs, always + mean / self.step, always + worst)
 
 
 def _table(
