@@ -88,6 +88,11 @@ def _narrow(m: int, pre: int) -> int:
     return -(-m >> pre)
 
 
+def _spread_bound(n: int, m: int) -> int:
+    """The most that ``N^2 * variance`` can be: half of the samples at either end of [-m, m - 1] (Popoviciu)."""
+    return (n * (2 * m - 1)) ** 2 // 4
+
+
 def plan_feature(spec: FeatureSpec, length: int, m: int, level: int) -> tuple[IntFeature, Unit]:
     """The integer feature for samples in [-m, m - 1] and windows of ``length``, and its unit.
 
@@ -103,13 +108,13 @@ def _mean(f: FeatureSpec, n: int, m: int, level: int) -> tuple[IntFeature, Unit]
 
 def _variance(f: FeatureSpec, n: int, m: int, level: int) -> tuple[IntFeature, Unit]:
     pre = square_shift(n, m)
-    shift = fit_shift((n * _narrow(m, pre)) ** 2)
+    shift = fit_shift(_spread_bound(n, _narrow(m, pre)))
     return IntFeature("variance", f.channel, pre, shift=shift), Unit(2, math.ldexp(1.0, shift + 2 * pre) / n**2)
 
 
 def _std(f: FeatureSpec, n: int, m: int, level: int) -> tuple[IntFeature, Unit]:
     pre = square_shift(n, m)
-    half = (62 - ((n * _narrow(m, pre)) ** 2).bit_length()) // 2
+    half = (62 - _spread_bound(n, _narrow(m, pre)).bit_length()) // 2
     return IntFeature("std", f.channel, pre, 2 * half), Unit(1, math.ldexp(1.0, pre - half) / n, absolute=True)
 
 
