@@ -230,5 +230,5 @@ def int_features(x: Array, length: int, step: int, items: tuple[IntFeature, ...]
     if samples.shape[-1] < length:
         return np.empty((*samples.shape[1:-1], 0, len(items)), np.int32)
     channels = {f.channel: Windows(samples[f.channel].astype(np.int64), length, step) for f in items}
-    columns = [shifted(_EXACT[f.kind](channels[f.channel], f), f.shift) for f in items]
-    return np.stack(columns, axis=-1).astype(np.int32)
+    columns = [shifted(_EXACT[f.kind](channels[f.channel], f), f.shift).astype(np.int32) for f in items]
+    return np.stack(columns, axis=-1)

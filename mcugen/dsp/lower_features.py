@@ -6,10 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mcugen.core.op import MachineOp
 from mcugen.core.types import DType
 from mcugen.dsp.feature_plan import IntFeature, plan_feature
+from mcugen.dsp.feature_tracks import strategy_of
+from mcugen.dsp.ops.f_window_features import FWindowFeatures
+from mcugen.dsp.ops.window_features import WindowFeatures
 from mcugen.dsp.signal import Signal
-from mcugen.dsp.source.features import FeatureSpec
+from mcugen.dsp.source.features import Features, FeatureSpec, check_features
 from mcugen.errors import InputError, UnsupportedError
 
 #: A channel with a negative scale turns these round.
@@ -66,6 +70,28 @@ def lower_features(specs: Sequence[FeatureSpec], length: int, signal: Signal, wh
         scales.append(unit.scale(scale))
         offsets.append(offset if unit.offset else 0.0)
     return IntFeatures(tuple(items), tuple(scales), tuple(offsets))
+
+
+def lower_window(op: Features, signal: Signal) -> tuple[MachineOp, Signal]:
+    """The machine op of windows and features for these samples, and what its results mean: names, scales, offsets.
+
+    The op reads and writes the values of ``op``. InputError and UnsupportedError as ``check_features``,
+    ``check_signal`` and ``lower_features``.
+    """
+    where = str(op.loc)
+    check_features(where, op.length, op.step, op.items, len(signal.names))
+    check_signal(signal, where)
+    names = tuple(item.name for item in op.items)
+    rate = None if signal.rate is None else signal.rate / op.step
+    if signal.dtype.is_float:
+        machine = FWindowFeatures(op.inputs, op.outputs, op.loc, len(signal.names), op.length, op.step, op.items)
+        infinite = (math.inf,) * len(names)
+        return machine, Signal.of(names, DType.F32, rate=rate, peaks=infinite)
+    plan = lower_features(op.items, op.length, signal, where)
+    strategy = strategy_of(op.length, op.step, signal.dtype, plan.items)
+    shape = (signal.dtype, op.length, op.step, limits_of(signal), plan.items, strategy)
+    result = Signal.of(names, DType.I32, plan.scales, plan.offsets, rate)
+    return WindowFeatures(op.inputs, op.outputs, op.loc, *shape), result
 
 
 def _mirrored(spec: FeatureSpec, scale: float) -> FeatureSpec:

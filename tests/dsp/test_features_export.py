@@ -16,9 +16,8 @@ from mcugen.build import finish
 from mcugen.core.op import MachineOp
 from mcugen.core.passes import run_passes
 from mcugen.core.types import DType, Model, TensorType
-from mcugen.dsp.feature_tracks import strategy_of
-from mcugen.dsp.lower_features import limits_of
-from mcugen.dsp.ops import FWindowFeatures, WindowFeatures
+from mcugen.dsp.lower_features import lower_window
+from mcugen.dsp.source.features import Features
 from mcugen.emulate.run import run_on_board
 from mcugen.emulate.toolchain import find_cross_compiler
 from mcugen.exported import open_folder
@@ -59,15 +58,10 @@ def joined(features: mf.Features, booster: lightgbm.Booster, name: str) -> Model
     )
     options = TreeOptions(InputSpec(DType.I32 if integers else DType.F32, signals), "raw", DType.F64)
     trees = run_passes(mcugen.load(booster), TREE_PASSES, options)
-    first: MachineOp
-    if features.plan is None:
-        first = FWindowFeatures(("sample",), trees.inputs, LOC, 2, features.length, features.step, specs)
-    else:
-        items = features.plan.items
-        strategy = strategy_of(features.length, features.step, dtype, items)
-        limits = limits_of(features.signal)
-        shape = (dtype, features.length, features.step, limits, items, strategy)
-        first = WindowFeatures(("sample",), trees.inputs, LOC, *shape)
+    window = Features(("sample",), trees.inputs, LOC, features.length, features.step, specs)
+    first, meaning = lower_window(window, features.signal)
+    assert meaning.scales == features.unit_scales
+    assert meaning.offsets == features.unit_offsets
     types = {**trees.types, "sample": TensorType((2,), dtype)}
     ops = (first, *(op for op in trees.ops if isinstance(op, MachineOp)))
     return Model(name, "machine", ("sample",), trees.outputs, types, ops, trees.source)
