@@ -20,6 +20,7 @@ from mcugen.trees.columns import Columns
 from mcugen.trees.keys import key_range, keys_of, values_of
 from mcugen.trees.ops.rank_inputs import RankInputs
 from mcugen.trees.paths import Paths, goes_left
+from mcugen.trees.ranking import Ranking
 
 _NAN_BITS: dict[DType, tuple[str, tuple[int, ...]]] = {
     DType.F32: ("<u4", (0x7FC00000, 0xFFC00000, 0x7F800001, 0xFF800001, 0x7FFFFFFF, 0xFFFFFFFF, 0x7FC12345)),
@@ -88,7 +89,7 @@ class LeftAtoms:
     words: Array
 
 
-def make_domains(rank: RankInputs, paths: Paths) -> tuple[Domains, LeftAtoms]:
+def make_domains(rank: Ranking, paths: Paths) -> tuple[Domains, LeftAtoms]:
     """Pools of all features, and what each test does to their atoms."""
     c, n_features = rank.columns, int(rank.has_sentinel.size)
     key_start = np.concatenate([[0], np.cumsum(c.count)]).astype(np.int64)
@@ -139,7 +140,7 @@ def _columns_of(c: Columns, numeric: Array, groups: Array, key_start: Array, cat
     )
 
 
-def _sub_op(rank: RankInputs, part: Columns, f: int) -> RankInputs:
+def _sub_op(rank: Ranking, part: Columns, f: int) -> RankInputs:
     sentinel = rank.has_sentinel[f : f + 1], rank.sentinel[f : f + 1]
     return RankInputs(rank.inputs, rank.outputs, rank.loc, rank.dtype, part, *sentinel)
 

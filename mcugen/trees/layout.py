@@ -28,7 +28,8 @@ class Layout:
     ``node`` (N',): the forest's node at each place; ``distance`` (N',); ``sizes`` (T,): nodes of each tree;
 
     ``leaf`` (N' + T,): the forest's leaf (over all trees) at each place; ``probability`` (N',): the share of training
-    rows that came by; ``depths`` (T,): the longest way through each tree.
+    rows that came by, and ``left_share`` (N',) of these the share that went left; ``depths`` (T,): the longest way
+    through each tree.
     """
 
     node: Array
@@ -36,6 +37,7 @@ class Layout:
     sizes: Array
     leaf: Array
     probability: Array
+    left_share: Array
     depths: Array
 
 
@@ -67,6 +69,7 @@ def lay_out(forest: Forest, decisions: Decisions) -> Layout:
     count = np.concatenate([forest.node_count, forest.leaf_count])
     reach = np.zeros(n + leaves)
     reach[root] = 1.0
+    share = np.full(n, 0.5)
     depths = np.zeros(forest.n_trees, np.int64)
     for level in levels:
         depths[np.unique(tree[level])] += 1
@@ -75,6 +78,7 @@ def lay_out(forest: Forest, decisions: Decisions) -> Layout:
         place[lo], place[hi] = place[level] + 1, place[level] + skip
         leaf_place[lo], leaf_place[hi] = leaf_place[level], leaf_place[level] + skip
         total = np.maximum(count[lo] + count[hi], 1e-300)
+        share[level] = np.where(total > 1e-300, count[lo] / total, 0.5)
         reach[lo] = reach[level] * count[lo] / total
         reach[hi] = reach[level] * count[hi] / total
     kept = np.concatenate(levels) if levels else np.zeros(0, np.int64)
@@ -84,7 +88,7 @@ def lay_out(forest: Forest, decisions: Decisions) -> Layout:
     leaf = np.zeros(ends.size, np.int64)
     leaf[leaf_place[ends]] = ends - n
     distance = size[left[node]] + 1 if n else node
-    return Layout(node, distance, sizes, leaf, reach[node], depths)
+    return Layout(node, distance, sizes, leaf, reach[node], share[node], depths)
 
 
 def _global(child: Array, tree: Array, forest: Forest, n: int) -> Array:

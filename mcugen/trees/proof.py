@@ -14,9 +14,10 @@ from mcugen.core.passes import evaluate
 from mcugen.core.types import Array, Bound, DType, Model
 from mcugen.errors import InternalError
 from mcugen.trees.lower import ensemble_of
-from mcugen.trees.ops import RankInputs, SumLeaves, SumLinear
+from mcugen.trees.ranking import Ranking
 from mcugen.trees.signals import InputSpec
 from mcugen.trees.source import Average
+from mcugen.trees.summing import Summing
 from mcugen.trees.tables import TreeTables
 from mcugen.trees.walk import leaf_index
 
@@ -48,14 +49,14 @@ class Distance:
     flips: int | None
 
 
-def summing_op(machine: Model) -> SumLeaves | SumLinear:
+def summing_op(machine: Model) -> Summing:
     """The op that walks the trees of a machine model."""
-    return next(op for op in machine.ops if isinstance(op, SumLeaves | SumLinear))
+    return next(op for op in machine.ops if isinstance(op, Summing))
 
 
-def walked(machine: Model) -> tuple[RankInputs, TreeTables]:
+def walked(machine: Model) -> tuple[Ranking, TreeTables]:
     """What make_vectors needs: the op that ranks, and the tables that are walked."""
-    return next(op for op in machine.ops if isinstance(op, RankInputs)), summing_op(machine).tables
+    return next(op for op in machine.ops if isinstance(op, Ranking)), summing_op(machine).tables
 
 
 def reference(source: Model, machine: Model, spec: InputSpec, x: Array) -> Reference:
@@ -74,7 +75,7 @@ def reference(source: Model, machine: Model, spec: InputSpec, x: Array) -> Refer
     with np.errstate(invalid="ignore"):
         gap = np.abs(found - real)
     gap = np.where((found == real) | np.isnan(real) & np.isnan(found), 0.0, gap)
-    bound = op.leaves.bound.error if isinstance(op, SumLeaves) else 0.0
+    bound = op.bound_error
     worst = float(gap.max(initial=0.0))
     if not worst <= bound:
         raise InternalError(machine.name, f"a score is off by {worst}, above the bound {bound}")
@@ -86,8 +87,7 @@ def reference(source: Model, machine: Model, spec: InputSpec, x: Array) -> Refer
 def _raw(machine: Model, env: dict[str, Array]) -> Array:
     """(N, K) sums of the leaves in the unit of the score: the scale of a value may hold a mean, the leaves' own not."""
     op = summing_op(machine)
-    unit = op.leaves.unit if isinstance(op, SumLeaves) else 1.0
-    return np.asarray(env[op.outputs[0]].astype(np.float64) * unit)
+    return np.asarray(env[op.outputs[0]].astype(np.float64) * op.unit)
 
 
 def mean_of(source: Model) -> int:

@@ -22,6 +22,7 @@ class TreeTables:
 
     ``sizes`` (T,) nodes of each tree; ``set_words`` bits of categorical sets; columns from ``first_set`` on test sets;
     ``leaf_names`` (L,) what the model calls each leaf; ``steps`` mean and worst nodes visited in a prediction.
+    ``probability`` (N,) the share of training rows that came by a node, ``left_share`` (N,) of these what went left.
     """
 
     column: Array
@@ -36,6 +37,13 @@ class TreeTables:
     operand_bits: int
     word_bits: int
     steps: tuple[float, int]
+    probability: Array
+    left_share: Array
+
+    @property
+    def first(self) -> Array:
+        """(T + 1,) the first node of each tree; its first leaf is as many places on as trees stand before it."""
+        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
     @property
     def n_trees(self) -> int:
@@ -172,4 +180,6 @@ def make_tables(coded: Coded, layout: Layout, leaf_names: Array, where: str) -> 
         operand_bits=operand_bits,
         word_bits=word_bits,
         steps=(float(layout.probability.sum()), int(layout.depths.sum())),
+        probability=layout.probability,
+        left_share=layout.left_share,
     )

@@ -13,8 +13,8 @@ import numpy as np
 from mcugen.core.types import Array
 from mcugen.trees.domains import Domains, make_domains
 from mcugen.trees.keys import key_range, values_of
-from mcugen.trees.ops.rank_inputs import RankInputs
 from mcugen.trees.paths import paths_of, rows_by_side, visits
+from mcugen.trees.ranking import Ranking
 from mcugen.trees.steer import Steering, possible_sides, steer
 from mcugen.trees.tables import TreeTables
 
@@ -59,7 +59,7 @@ class Vectors:
     coverage: Coverage
 
 
-def make_vectors(rank: RankInputs, tables: TreeTables, *, limit: int = 4096, seed: int = 0) -> Vectors:
+def make_vectors(rank: Ranking, tables: TreeTables, *, limit: int = 4096, seed: int = 0) -> Vectors:
     """At most ``limit`` (>= 1) rows for the inputs of ``rank`` and the trees of ``tables``; the same on every call."""
     rng = np.random.default_rng(seed)
     steering = _steering(rank, tables)
@@ -88,13 +88,13 @@ def make_vectors(rank: RankInputs, tables: TreeTables, *, limit: int = 4096, see
     return Vectors(np.concatenate(parts), _count(seen, possible))
 
 
-def coverage_of(x: Array, rank: RankInputs, tables: TreeTables) -> Coverage:
+def coverage_of(x: Array, rank: Ranking, tables: TreeTables) -> Coverage:
     """What the rows ``x`` (n, F) reach."""
     steering = _steering(rank, tables)
     return _count(visits(steering.paths, rank.eval(x)[0]), possible_sides(steering))
 
 
-def select_golden(x: Array, n_max: int, rank: RankInputs, tables: TreeTables) -> Array:
+def select_golden(x: Array, n_max: int, rank: Ranking, tables: TreeTables) -> Array:
     """Indices of at most ``n_max`` rows of ``x`` (n, F) that keep most of its coverage.
 
     First the rows of extremes only (NaN, infinities, ends of the type, sentinels; a quarter of ``n_max`` at most),
@@ -121,7 +121,7 @@ def select_golden(x: Array, n_max: int, rank: RankInputs, tables: TreeTables) ->
     return np.array(chosen[:n_max], np.int64)
 
 
-def _steering(rank: RankInputs, tables: TreeTables) -> Steering:
+def _steering(rank: Ranking, tables: TreeTables) -> Steering:
     paths = paths_of(tables)
     return Steering(paths, *make_domains(rank, paths))
 
@@ -134,7 +134,7 @@ def _count(seen: Array, possible: Array) -> Coverage:
     return Coverage(len(ways), both, one, len(ways) - both - done - one, done)
 
 
-def _extremes(rank: RankInputs) -> Array:
+def _extremes(rank: Ranking) -> Array:
     low, high = (values_of(np.array([k]), rank.dtype) for k in key_range(rank.dtype))
     if not rank.dtype.is_float:
         return np.concatenate([low, high])
@@ -142,7 +142,7 @@ def _extremes(rank: RankInputs) -> Array:
     return np.array([-np.inf, np.inf, -top, top], rank.dtype.np)
 
 
-def _extreme_rows(x: Array, rank: RankInputs) -> Array:
+def _extreme_rows(x: Array, rank: Ranking) -> Array:
     """(n,) bool: rows of nothing but NaN, infinities, ends of the type and sentinels."""
     hit = np.isin(x, _extremes(rank)) | (np.isnan(x) if rank.dtype.is_float else False)
     if rank.has_sentinel.any():
@@ -150,7 +150,7 @@ def _extreme_rows(x: Array, rank: RankInputs) -> Array:
     return np.asarray(hit.all(axis=1))
 
 
-def _uniform_rows(rank: RankInputs) -> Array:
+def _uniform_rows(rank: Ranking) -> Array:
     """Rows of one extreme value each, missing values first."""
     dtype = rank.dtype.np
     if rank.dtype.is_float:

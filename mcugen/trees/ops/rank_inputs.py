@@ -10,28 +10,20 @@ import numpy as np
 
 from mcugen.core.op import Cost, Item, Names, OpText
 from mcugen.core.passes import value_type
-from mcugen.core.types import Array, DType, TensorType
+from mcugen.core.types import Array, TensorType
 from mcugen.errors import InternalError
-from mcugen.trees.columns import Columns
-from mcugen.trees.keys import key_code, key_ctype, keys_of
-from mcugen.trees.support import TreeOp, code_item, define, never_empty, short_type, table_item
+from mcugen.trees.keys import key_code, key_ctype
+from mcugen.trees.ranking import Ranking, parts
+from mcugen.trees.support import code_item, define, never_empty, short_type, table_item
 
 _CODE_BYTES = 180
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RankInputs(TreeOp):
-    """x (F,) -> rank (columns,), exact.
-
-    ``sentinel``: (F,) the input that means "missing", where ``has_sentinel`` (integer inputs only).
-    """
+class RankInputs(Ranking):
+    """x (F,) -> rank (columns,), exact: a binary search in each column."""
 
     kernel: ClassVar[tuple[str, str]] = ("MCG_R_NAME", "include/mcg_trees_rank.h")
-
-    dtype: DType
-    columns: Columns
-    has_sentinel: Array
-    sentinel: Array
 
     def check(self, types: Mapping[str, TensorType]) -> None:
         x = value_type(types, self.inputs[0], "RankInputs")
@@ -39,32 +31,13 @@ class RankInputs(TreeOp):
         c = self.columns
         ok = x.dtype is self.dtype and rank.shape == (max(c.n_columns, 1),) and rank.dtype is c.rank_dtype
         inside = c.n_columns == 0 or max(c.feature.max(initial=0), c.category_feature.max(initial=0)) < x.count
-        ascending = all(bool(np.all(part[1:] >= part[:-1])) for part in self._parts(c.keys, c.count))
+        ascending = all(bool(np.all(part[1:] >= part[:-1])) for part in parts(c.keys, c.count))
         if not (ok and inside and ascending):
             raise InternalError(str(self.loc), "RankInputs: columns do not fit the types, or keys are not ascending")
 
-    @staticmethod
-    def _parts(flat: Array, counts: Array) -> list[Array]:
-        return np.split(flat, np.cumsum(counts)[:-1]) if counts.size else []
-
     def eval(self, *args: Array) -> tuple[Array, ...]:
         """(N, F) inputs -> (N, columns) int64 ranks."""
-        x, c = args[0], self.columns
-        rank = np.zeros((len(x), max(c.n_columns, 1)), np.int64)
-        for i, keys in enumerate(self._parts(c.keys, c.count)):
-            feature = int(c.feature[i])
-            key = keys_of(np.ascontiguousarray(x[:, feature]), self.dtype)
-            missing = np.isnan(x[:, feature]) if self.dtype.is_float else np.zeros(len(x), np.bool_)
-            if self.has_sentinel[feature]:
-                missing = missing | (key == self.sentinel[feature])
-            if c.zero_missing[i]:
-                missing = missing | (key >= c.zero_low[i]) & (key <= c.zero_high[i])
-            rank[:, i] = np.where(missing, c.missing_rank[i], np.searchsorted(keys, key, side="left"))
-        for g, categories in enumerate(self._parts(c.categories, c.category_count)):
-            with np.errstate(invalid="ignore"):  # a signaling NaN
-                value = x[:, int(c.category_feature[g])].astype(np.float64)
-            rank[:, c.n_numeric + g] = _codes(value, categories, c.exact)
-        return (rank,)
+        return (self.ranks(args[0]),)
 
     @property
     def _wide(self) -> bool:
@@ -130,17 +103,3 @@ class RankInputs(TreeOp):
         c = self.columns
         steps = float(np.ceil(np.log2(c.count + 1.0)).sum() + np.ceil(np.log2(c.category_count + 1.0)).sum())
         return Cost(reads=steps + c.n_columns, macs=0, steps=steps, worst_steps=int(steps))
-
-
-def _codes(value: Array, categories: Array, exact: bool) -> Array:
-    """Codes of category values: one behind the last for all that has none."""
-    with np.errstate(invalid="ignore"):
-        usable = (value > -1.0) & (value < 2.0**31)
-        whole = np.trunc(np.where(usable, value, 0.0))
-    if exact:
-        usable &= whole == value
-    place = np.searchsorted(categories, whole)
-    hit = usable & (place < categories.size)
-    if categories.size:
-        hit &= categories[np.minimum(place, categories.size - 1)] == whole
-    return np.where(hit, place, categories.size)

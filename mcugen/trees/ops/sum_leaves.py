@@ -13,20 +13,27 @@ from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.errors import InternalError
 from mcugen.trees.leaves import PackedLeaves
-from mcugen.trees.support import TreeOp, code_item, define, table_item
-from mcugen.trees.tables import TreeTables
+from mcugen.trees.summing import Summing
+from mcugen.trees.support import code_item, define, table_item
 
 _CODE_BYTES = 160
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SumLeaves(TreeOp):
+class SumLeaves(Summing):
     """rank (columns,) -> score (K,): int32 in units of the leaves, or float32 or float64 added tree by tree."""
 
     kernel: ClassVar[tuple[str, str]] = ("MCG_S_NAME", "include/mcg_trees_sum.h")
 
-    tables: TreeTables
     leaves: PackedLeaves
+
+    @property
+    def bound_error(self) -> float:
+        return self.leaves.bound.error
+
+    @property
+    def unit(self) -> float:
+        return self.leaves.unit
 
     @property
     def sum_dtype(self) -> DType:
@@ -53,7 +60,7 @@ class SumLeaves(TreeOp):
     @np.errstate(over="ignore", invalid="ignore")  # sums of doubles near 1e308, as in the library
     def eval(self, *args: Array) -> tuple[Array, ...]:
         """(N, columns) ranks -> (N, K) scores."""
-        leaf = self.tables.walk(args[0])
+        leaf = self.walk(args[0])
         exact = np.int64 if self.sum_dtype is DType.I32 else self.sum_dtype.np
         out = np.tile(self.leaves.base.astype(exact), (len(leaf), 1))
         value = self.leaves.leaf.astype(exact)
@@ -65,10 +72,6 @@ class SumLeaves(TreeOp):
         if self.sum_dtype is DType.I32 and out.size and np.abs(out).max() > DType.I32.max:
             raise InternalError(str(self.loc), "an int32 sum overflowed that was proven not to")
         return (out.astype(self.sum_dtype.np),)
-
-    def leaf_names(self, rank: Array) -> Array:
-        """(N, columns) ranks -> (N, T): the leaf of each tree, as the model names it."""
-        return self.tables.leaf_names[self.tables.walk(rank)]
 
     def items(self, prefix: str) -> tuple[Item, ...]:
         t, leaf = self.tables, self.leaves.leaf

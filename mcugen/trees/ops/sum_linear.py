@@ -15,14 +15,14 @@ from mcugen.ctext.literals import float64_literal
 from mcugen.errors import InternalError
 from mcugen.trees.forest import LinearLeaves
 from mcugen.trees.signals import InputSpec
-from mcugen.trees.support import TreeOp, code_item, define, short_type, table_item
-from mcugen.trees.tables import TreeTables
+from mcugen.trees.summing import Summing
+from mcugen.trees.support import code_item, define, short_type, table_item
 
 _CODE_BYTES = 260
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SumLinear(TreeOp):
+class SumLinear(Summing):
     """rank (columns,), x (F,) -> score (K,) float64: ``constant + coef * x + ...`` of each tree's leaf.
 
     Where an input of the leaf is missing, its plain value (``value``, (L,)). Leaves stand in layout order. ``band``:
@@ -31,7 +31,6 @@ class SumLinear(TreeOp):
 
     kernel: ClassVar[tuple[str, str]] = ("MCG_L_NAME", "include/mcg_trees_linear.h")
 
-    tables: TreeTables
     value: Array
     linear: LinearLeaves
     base: Array
@@ -49,7 +48,7 @@ class SumLinear(TreeOp):
     @np.errstate(over="ignore", invalid="ignore")  # 0 * inf and inf - inf are NaN in the library too
     def eval(self, *args: Array) -> tuple[Array, ...]:
         """(N, columns) ranks and (N, F) inputs -> (N, K) float64."""
-        leaf = self.tables.walk(args[0])
+        leaf = self.walk(args[0])
         x = self.spec.values(args[1])
         x = np.where(np.abs(x) <= self.band, 0.0, x)
         out = np.tile(self.base.astype(np.float64), (len(leaf), 1))
@@ -67,10 +66,6 @@ class SumLinear(TreeOp):
                 total[rows] += lin.coef[term] * value
             out[:, t % self.base.size] += np.where(missing, self.value[at], total)
         return (out,)
-
-    def leaf_names(self, rank: Array) -> Array:
-        """(N, columns) ranks -> (N, T): the leaf of each tree, as the model names it."""
-        return self.tables.leaf_names[self.tables.walk(rank)]
 
     @property
     def _scaled(self) -> bool:
