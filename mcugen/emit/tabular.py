@@ -57,7 +57,7 @@ def tabular_source(model: Model, plan: Plan) -> str:
         out_type=model.types[model.outputs[0]].dtype.ctype,
         body=_body(model, ops, texts),
         trace=[] if trace is None else _trace_body(model, ops, texts, trace),
-        trace_tables="" if item is None else plain_table_text(item),
+        trace_tables="" if item is None or item.data is None else plain_table_text(item),
         leaf_type=item.ctype if item else "",
     )
 

@@ -16,19 +16,23 @@ import numpy as np
 from mcugen.core.types import Array, Bound, DType
 from mcugen.errors import UnsupportedError
 
-_INT32 = 2**31 - 1
-_EPS = {DType.F64: 2.0**-53, DType.F32: 2.0**-24}
+INT32 = 2**31 - 1
+EPS = {DType.F64: 2.0**-53, DType.F32: 2.0**-24}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedLeaves:
-    """``leaf`` (L, V) of ``dtype``; ``base`` (K,) int32 or the float type; ``unit`` is 1.0 for floats."""
+    """``leaf`` (L, V) of ``dtype``; ``base`` (K,) int32 or the float type; ``unit`` is 1.0 for floats.
+
+    ``shift`` (T,): the leaves of tree t count ``2**shift`` units (``narrow_leaves``); all zeros otherwise.
+    """
 
     dtype: DType
     leaf: Array
     base: Array
     unit: float
     bound: Bound
+    shift: Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,17 +73,21 @@ def pack_leaves(source: LeafSource, dtype: DType, where: str) -> PackedLeaves:
     return _pack_float(source, dtype, where) if dtype.is_float else _pack_fixed(source, dtype, where)
 
 
-def _rounding(source: LeafSource, eps: float) -> Array:
+def _unshifted(source: LeafSource) -> Array:
+    return np.zeros(source.first.size - 1, np.int64)
+
+
+def rounding_of_sums(source: LeafSource, eps: float) -> Array:
     """(K,) an upper bound on the rounding of a float sum in any order: (n + 1) * eps * sum of magnitudes."""
     magnitude = np.maximum(np.abs(source.low()), np.abs(source.high()))
     total = source.per_output(magnitude) + np.abs(source.base)
     return np.asarray((source.first.size + 1) * eps * total * (1 + 2.0**-20))
 
 
-def _bound(source: LeafSource, error: Array) -> Bound:
+def bound_of(source: LeafSource, error: Array) -> Bound:
     """The range goes outward by what a float sum may round, so that the library's own sums lie inside."""
     with np.errstate(over="ignore", invalid="ignore"):  # sums of leaves near 1e308: no limit is known
-        slack = _rounding(source, _EPS[DType.F64])
+        slack = rounding_of_sums(source, EPS[DType.F64])
         low = (source.per_output(source.low()) + source.base - slack).min()
         high = (source.per_output(source.high()) + source.base + slack).max()
     low, high = (end if np.isfinite(end) else far for end, far in ((low, -np.inf), (high, np.inf)))
@@ -92,7 +100,7 @@ def _pack_float(source: LeafSource, dtype: DType, where: str) -> PackedLeaves:
         base = source.base.astype(dtype.np)
     if dtype is DType.F64:
         # The library adds the same doubles in the same order: the same bits.
-        return PackedLeaves(dtype, leaf, base, 1.0, _bound(source, np.zeros(source.outputs)))
+        return PackedLeaves(dtype, leaf, base, 1.0, bound_of(source, np.zeros(source.outputs)), _unshifted(source))
     if not np.isfinite(leaf).all() or not np.isfinite(base).all():
         raise UnsupportedError(where, "a leaf is too large for float32", "use --leaf float64")
     largest = np.maximum(np.abs(source.low()), np.abs(source.high()))
@@ -101,8 +109,8 @@ def _pack_float(source: LeafSource, dtype: DType, where: str) -> PackedLeaves:
     gap = np.abs(leaf.astype(np.float64) - source.value)
     worst = np.maximum.reduceat(gap, source.first[:-1], axis=0)
     error = source.per_output(worst) + np.abs(base.astype(np.float64) - source.base)
-    error = error * (1 + 2.0**-20) + _rounding(source, _EPS[dtype]) + _rounding(source, _EPS[DType.F64])
-    return PackedLeaves(dtype, leaf, base, 1.0, _bound(source, error))
+    error = error * (1 + 2.0**-20) + rounding_of_sums(source, EPS[dtype]) + rounding_of_sums(source, EPS[DType.F64])
+    return PackedLeaves(dtype, leaf, base, 1.0, bound_of(source, error), _unshifted(source))
 
 
 def _pack_fixed(source: LeafSource, dtype: DType, where: str) -> PackedLeaves:
@@ -136,23 +144,23 @@ def _try_unit(source: LeafSource, low: Array, high: Array, dtype: DType, exponen
     base_parts = source.base / unit + source.per_output(offset)
     base = np.rint(base_parts)
     # Proof that no prefix of the int32 sum overflows: the base and all magnitudes together fit.
-    reach = np.abs(base) + source.per_output(_tree_peak(np.abs(q), source.first))
-    if reach.max() > _INT32:
+    reach = np.abs(base) + source.per_output(tree_peak(np.abs(q), source.first))
+    if reach.max() > INT32:
         return None
     gap = np.abs((source.value / unit - per_leaf) - q) * unit
     worst = np.maximum.reduceat(gap, source.first[:-1], axis=0)
-    base_error = np.array([_base_error(source, offset, base, k, unit) for k in range(source.outputs)])
-    error = source.per_output(worst) * (1 + 2.0**-20) + base_error + _rounding(source, _EPS[DType.F64])
+    bases = np.array([base_error(source, offset, base, k, unit) for k in range(source.outputs)])
+    error = source.per_output(worst) * (1 + 2.0**-20) + bases + rounding_of_sums(source, EPS[DType.F64])
     leaf = q.astype(dtype.np)
-    return PackedLeaves(dtype, leaf, base.astype(np.int32), unit, _bound(source, error))
+    return PackedLeaves(dtype, leaf, base.astype(np.int32), unit, bound_of(source, error), _unshifted(source))
 
 
-def _tree_peak(q: Array, first: Array) -> Array:
+def tree_peak(q: Array, first: Array) -> Array:
     return np.maximum.reduceat(q, first[:-1], axis=0)
 
 
-def _base_error(source: LeafSource, offset: Array, base: Array, k: int, unit: float) -> float:
-    """``|base * unit - (source base + offsets * unit)|``, exactly, rounded up."""
+def base_error(source: LeafSource, offset: Array, base: Array, k: int, unit: float) -> float:
+    """``|base * unit - (source base + offsets * unit)|`` of output k, exactly, rounded up."""
     column = offset[:, k] if offset.shape[1] > 1 else offset[k :: source.outputs, 0]
     total = sum(int(v) for v in column.tolist())
     exact = Fraction(float(source.base[k])) + total * Fraction(unit)

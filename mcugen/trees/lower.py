@@ -12,24 +12,31 @@ from mcugen.core.op import MachineOp, Op
 from mcugen.core.passes import Step
 from mcugen.core.types import Array, Bound, DType, Loc, Model, QParams, TensorType
 from mcugen.errors import InternalError, UnsupportedError
+from mcugen.trees.branches import order_trees
+from mcugen.trees.choose import Choices, Chooser, Parts, plain_choice
+from mcugen.trees.coarse import make_coarse
 from mcugen.trees.columns import Columns, code_nodes
 from mcugen.trees.decisions import decide_nodes
 from mcugen.trees.forest import LinearLeaves
 from mcugen.trees.layout import Layout, lay_out
-from mcugen.trees.leaves import LeafSource, PackedLeaves, pack_leaves
+from mcugen.trees.leaves import LeafSource
 from mcugen.trees.ops import (
     Above,
     ArgMax,
     DivideScores,
+    RankCoarse,
     RankInputs,
     ScaleScores,
     Softmax,
+    SumBranches,
     SumLeaves,
     SumLinear,
     Transform,
 )
+from mcugen.trees.ranking import Ranking
 from mcugen.trees.signals import InputSpec
 from mcugen.trees.source import Average, Decide, Link, TreeEnsemble
+from mcugen.trees.summing import Summing
 from mcugen.trees.tables import TreeTables, make_tables
 
 OUTPUTS = ("raw", "class", "proba")
@@ -37,11 +44,15 @@ OUTPUTS = ("raw", "class", "proba")
 
 @dataclass(frozen=True, slots=True)
 class TreeOptions:
-    """What the user chose: the input, ``output`` (raw, class, proba) and the type of the leaves."""
+    """What the user chose: the input, ``output`` (raw, class, proba) and the type of the leaves.
+
+    ``choose`` decides which ops rank and sum; the default is the tables that any model can have.
+    """
 
     spec: InputSpec
     output: str
     leaf: DType
+    choose: Chooser = plain_choice
 
 
 def select_output(model: Model, options: TreeOptions) -> Model:
@@ -103,11 +114,15 @@ def lower_trees(model: Model, options: TreeOptions) -> Model:
     names = layout.leaf - forest.first_leaf[forest.tree_of_leaf[layout.leaf]]
     tables = make_tables(coded, layout, names, where)
     lowering = _Lowering(model, options)
-    lowering.rank(coded.columns)
     if forest.linear is not None:
+        lowering.rank(coded.columns, "search", tables)
         lowering.sum_linear(ensemble, layout, tables)
     else:
-        lowering.sum_leaves(ensemble, layout, tables)
+        source = _leaf_source(ensemble, layout)
+        parts = Parts(coded.columns, tables, source, forest.leaf_count[layout.leaf], options.spec, options.leaf, where)
+        choices = options.choose(parts)
+        lowering.rank(coded.columns, choices.ranking, tables)
+        lowering.sum_trees(ensemble, tables, choices)
     for op in model.ops:
         if isinstance(op, Average):
             lowering.average(op)
@@ -149,31 +164,31 @@ class _Lowering:
         self._types[result] = kind
         self._value = result
 
-    def rank(self, columns: Columns) -> None:
+    def rank(self, columns: Columns, way: str, tables: TreeTables) -> None:
         spec = self._options.spec
-        op = RankInputs(
-            ("x",),
-            ("rank",),
-            self._model.ops[0].loc,
-            spec.dtype,
-            columns,
-            np.array([s.missing is not None for s in spec.signals]),
-            np.array([s.missing or 0 for s in spec.signals], np.int64),
-        )
+        operands = (("x",), ("rank",), self._model.ops[0].loc)
+        has = np.array([s.missing is not None for s in spec.signals])
+        sentinel = np.array([s.missing or 0 for s in spec.signals], np.int64)
+        op: Ranking
+        if way == "coarse":
+            coarse = make_coarse(columns, spec.dtype, tables.low_share())
+            op = RankCoarse(*operands, spec.dtype, columns, has, sentinel, coarse)
+        else:
+            op = RankInputs(*operands, spec.dtype, columns, has, sentinel)
         self._add(op, "rank", TensorType((max(columns.n_columns, 1),), columns.rank_dtype))
 
-    def sum_leaves(self, ensemble: TreeEnsemble, layout: Layout, tables: TreeTables) -> None:
-        where = str(ensemble.loc)
-        source = _leaf_source(ensemble, layout)
-        packed = pack_leaves(source, self._options.leaf, where)
-        op = SumLeaves(("rank",), ("score",), ensemble.loc, tables, packed)
-        self._score(op, packed)
-
-    def _score(self, op: SumLeaves, packed: PackedLeaves) -> None:
-        fixed = not packed.dtype.is_float
-        q = QParams(packed.unit) if fixed else None
-        self._bounds["score"] = packed.bound
-        self._add(op, "score", TensorType((packed.base.size,), op.sum_dtype, q))
+    def sum_trees(self, ensemble: TreeEnsemble, tables: TreeTables, choices: Choices) -> None:
+        leaves, operands = choices.leaves, (("rank",), ("score",), ensemble.loc)
+        op: Summing
+        if choices.summing == "branches":
+            order = order_trees(tables, int(leaves.base.size), leaves.shift, not leaves.dtype.is_float)
+            op = SumBranches(*operands, tables, leaves, order)
+        else:
+            op = SumLeaves(*operands, tables, leaves)
+        fixed = not leaves.dtype.is_float
+        kind = DType.I32 if fixed else leaves.dtype
+        self._bounds["score"] = leaves.bound
+        self._add(op, "score", TensorType((leaves.base.size,), kind, QParams(leaves.unit) if fixed else None))
 
     def sum_linear(self, ensemble: TreeEnsemble, layout: Layout, tables: TreeTables) -> None:
         where, spec = str(ensemble.loc), self._options.spec

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from mcugen.core import types as core_types
 from mcugen.core.store import pack
 from mcugen.core.types import Model
-from mcugen.trees import columns, forest, leaves, signals, source, tables
+from mcugen.trees import coarse, columns, forest, leaves, signals, source, tables
 from mcugen.trees.ops import MACHINE_OPS
 from mcugen.trees.signals import InputSpec
 
 _CORE = ("Bound", "Const", "DType", "Feature", "Loc", "Model", "QParams", "Source", "State", "TensorType")
 _SOURCE_OPS = (source.TreeEnsemble, source.Average, source.Link, source.Decide)
 _VALUES = (
+    coarse.Coarse,
     columns.Columns,
     forest.Forest,
     forest.LinearLeaves,

@@ -22,7 +22,8 @@ class TreeTables:
 
     ``sizes`` (T,) nodes of each tree; ``set_words`` bits of categorical sets; columns from ``first_set`` on test sets;
     ``leaf_names`` (L,) what the model calls each leaf; ``steps`` mean and worst nodes visited in a prediction.
-    ``probability`` (N,) the share of training rows that came by a node, ``left_share`` (N,) of these what went left.
+    ``probability`` (N,) the share of training rows that came by a node, ``left_share`` (N,) of these what went left;
+    ``depths`` (T,) the longest way through each tree.
     """
 
     column: Array
@@ -39,11 +40,29 @@ class TreeTables:
     steps: tuple[float, int]
     probability: Array
     left_share: Array
+    depths: Array
 
     @property
     def first(self) -> Array:
         """(T + 1,) the first node of each tree; its first leaf is as many places on as trees stand before it."""
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+
+    @property
+    def deepest(self) -> int:
+        """The most nodes on the way through a tree."""
+        return int(self.depths.max(initial=0))
+
+    def steps_of_trees(self) -> Array:
+        """(T,) nodes that a training row visits in each tree, on average."""
+        total = np.concatenate([[0.0], np.cumsum(self.probability)])
+        return np.asarray(total[self.first[1:]] - total[self.first[:-1]])
+
+    def low_share(self) -> Array:
+        """(columns,) about what share of rows is not above a column's first key, from the nodes that test it."""
+        at = np.flatnonzero((self.column < self.first_set) & (self.operand == 0))
+        weight = np.bincount(self.column[at], self.probability[at], self.n_columns)
+        left = np.bincount(self.column[at], self.probability[at] * self.left_share[at], self.n_columns)
+        return np.where(weight > 0, left / np.maximum(weight, 1e-300), 0.0)
 
     @property
     def n_trees(self) -> int:
@@ -182,4 +201,5 @@ def make_tables(coded: Coded, layout: Layout, leaf_names: Array, where: str) -> 
         steps=(float(layout.probability.sum()), int(layout.depths.sum())),
         probability=layout.probability,
         left_share=layout.left_share,
+        depths=layout.depths,
     )

@@ -68,6 +68,27 @@ MCG_INLINE int32_t mcg_key_of_f32(const float *x)
     return bits < 0 ? (bits ^ INT32_C(0x7fffffff)) : bits;
 }
 
+/* Bit patterns: for numbers that are not negative, the key. */
+MCG_INLINE int64_t mcg_bits_of_f64(const double *x)
+{
+    int64_t bits;
+    memcpy(&bits, x, sizeof bits);
+    return bits;
+}
+
+MCG_INLINE int32_t mcg_bits_of_f32(const float *x)
+{
+    int32_t bits;
+    memcpy(&bits, x, sizeof bits);
+    return bits;
+}
+
+MCG_INLINE int32_t mcg_bits_of_i32(const int32_t *x) { return *x; }
+MCG_INLINE int16_t mcg_bits_of_i16(const int16_t *x) { return *x; }
+MCG_INLINE uint16_t mcg_bits_of_u16(const uint16_t *x) { return *x; }
+MCG_INLINE int8_t mcg_bits_of_i8(const int8_t *x) { return *x; }
+MCG_INLINE uint8_t mcg_bits_of_u8(const uint8_t *x) { return *x; }
+
 MCG_INLINE int32_t mcg_key_of_i32(const int32_t *x) { return *x; }
 MCG_INLINE int16_t mcg_key_of_i16(const int16_t *x) { return *x; }
 MCG_INLINE uint16_t mcg_key_of_u16(const uint16_t *x) { return *x; }
