@@ -1,0 +1,1 @@
+"""Signal chains: a TOML of channels, filters, a window, features and a model, to source ops."""

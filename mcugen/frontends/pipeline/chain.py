@@ -1,0 +1,161 @@
+"""Checked tables to what they mean: the signal, the ops on it, and the names of what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcugen.core.op import SourceOp
+from mcugen.core.types import DType, Feature, Loc, Model, Source, TensorType
+from mcugen.dsp.signal import Signal
+from mcugen.dsp.source import Decimate
+from mcugen.dsp.source.features import Features, FeatureSpec, bins_of, check_features
+from mcugen.errors import InputError
+from mcugen.frontends.names import nearest
+from mcugen.frontends.pipeline import schema
+from mcugen.frontends.pipeline.design import filter_op
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """Samples to filtered samples or features, in float64, and what the numbers of the samples mean.
+
+    ``model`` has input ``x`` (C,) and one output, (C,) or (F,) or (length, C); ``names``: of its elements, channels
+    where there is no feature. ``arithmetic`` and ``max_error`` as in the file. ``dma``: the channels come by DMA.
+    """
+
+    model: Model
+    signal: Signal
+    names: tuple[str, ...]
+    arithmetic: str
+    max_error: float | None
+    dma: bool
+
+
+def chain_of(tables: schema.PipelineTables, file: str, name: str, sha256: str) -> Chain:
+    """The chain of a file. InputError for channels that are not there, and for what a rate or a window cannot give."""
+    channels = _channels(tables, file)
+    ops, value, rate = _filters(tables, file, channels)
+    names = tuple(channels)
+    shapes = {op.outputs[0]: (len(names),) for op in ops} | {"x": (len(names),)}
+    if tables.window is None and tables.feature:
+        raise InputError(file, "features need a [window]", "write [window] with its length")
+    if tables.window is not None and tables.feature:
+        items = _features(tables, file, channels, rate)
+        check_features(f"{file}: [window]", tables.window.length, tables.window.step, items, len(names))
+        ops.append(Features((value,), ("y",), Loc(file, "window"), tables.window.length, tables.window.step, items))
+        names, value = tuple(i.name for i in items), "y"
+        shapes["y"] = (len(names),)
+    features = tuple(
+        Feature(c.name, None if tables.signal.dtype == "float32" else c.scale, c.offset, low=c.low, high=c.high)
+        for c in tables.channel
+    )
+    types = {v: TensorType(shape, DType.F64) for v, shape in shapes.items()}
+    source = Source(file, "signal chain", sha256)
+    model = Model(name, "source", ("x",), (value,), types, tuple(ops), source, features)
+    settings = tables.signal
+    dma = any(c.dma for c in tables.channel)
+    return Chain(model, _signal(tables, file), names, settings.arithmetic, settings.max_error, dma)
+
+
+def _channels(tables: schema.PipelineTables, file: str) -> dict[str, int]:
+    positions: dict[str, int] = {}
+    for i, c in enumerate(tables.channel):
+        where = f"{file}: [[channel]] {i + 1} '{c.name}'"
+        if c.name in positions:
+            raise InputError(where, f"the name was used in entry {positions[c.name] + 1}")
+        if c.scale == 0.0:
+            raise InputError(f"{where}: scale", "0 would make every sample the same value")
+        if tables.signal.dtype == "float32" and (c.scale != 1.0 or c.offset != 0.0):
+            raise InputError(f"{where}: scale", "float32 samples are the real values", "leave out scale and offset")
+        if c.low is not None and c.high is not None and not c.low < c.high:
+            raise InputError(where, f"low {c.low:g} is not below high {c.high:g}")
+        positions[c.name] = i
+    return positions
+
+
+def _signal(tables: schema.PipelineTables, file: str) -> Signal:
+    """Names, scales and the largest number of each channel, by its range where one is given."""
+    dtype = DType.of(tables.signal.dtype)
+    peaks = []
+    for i, c in enumerate(tables.channel):
+        whole = float("inf") if dtype.is_float else float(-dtype.min)
+        ends = [abs((v - c.offset) / c.scale) for v in (c.low, c.high) if v is not None]
+        if ends and max(ends) > whole:
+            what = f"{c.low} to {c.high} does not fit {dtype.label} at scale {c.scale:g}"
+            raise InputError(f"{file}: [[channel]] {i + 1} '{c.name}'", what, "choose a larger scale")
+        peaks.append(max(ends) if len(ends) == 2 else (1.0 if dtype.is_float else whole))
+    return Signal.of(
+        tuple(c.name for c in tables.channel),
+        dtype,
+        tuple(c.scale for c in tables.channel),
+        tuple(c.offset for c in tables.channel),
+        tables.signal.rate,
+        tuple(peaks),
+    )
+
+
+def _filters(tables: schema.PipelineTables, file: str, channels: dict[str, int]) -> tuple[list[SourceOp], str, float]:
+    """The ops, the name of the last value, and the rate that is left after decimation."""
+    ops: list[SourceOp] = []
+    value, rate = "x", tables.signal.rate
+    for i, table in enumerate(tables.filter):
+        where = f"{file}: [[filter]] {i + 1}"
+        chosen = _positions(table.channels, channels, where)
+        if isinstance(table, schema.DecimateTable) and len(chosen) < len(channels):
+            raise InputError(where, "decimate must treat all channels", "leave out channels")
+        op = filter_op(table, rate, chosen, (value, f"v{i + 1}"), where)
+        ops.append(op)
+        value = op.outputs[0]
+        if isinstance(op, Decimate):
+            rate /= op.factor
+    return ops, value, rate
+
+
+def _positions(names: tuple[str, ...] | None, channels: dict[str, int], where: str) -> tuple[int, ...]:
+    """Indices of channels by name; all of them for None."""
+    if names is None:
+        return tuple(range(len(channels)))
+    for n in names:
+        if n not in channels:
+            raise InputError(f"{where}: channels", f"there is no channel '{n}'", nearest(n, channels))
+    if len(set(names)) < len(names):
+        raise InputError(f"{where}: channels", "a channel is named twice")
+    return tuple(channels[n] for n in names)
+
+
+def _features(
+    tables: schema.PipelineTables, file: str, channels: dict[str, int], rate: float
+) -> tuple[FeatureSpec, ...]:
+    """Each kind of each channel of each table, in the order of the file: channel by channel, then kind by kind."""
+    assert tables.window is not None
+    items = []
+    for i, t in enumerate(tables.feature):
+        where = f"{file}: [[feature]] {i + 1}"
+        kinds = (t.kind,) if isinstance(t.kind, str) else t.kind
+        if t.channel is not None and t.channels is not None:
+            raise InputError(where, "has both channel and channels", "leave one out")
+        names = (t.channel,) if t.channel is not None else (t.channels or tuple(channels))
+        _positions(names, channels, where)
+        if t.name is not None and len(kinds) * len(names) > 1:
+            raise InputError(f"{where}: name", f"one name for {len(kinds) * len(names)} features", "leave it out")
+        for key, kind in (("band", "band_power"), ("lag", "lag"), ("level", "zero_crossings")):
+            if getattr(t, key) is not None and kind not in kinds:
+                raise InputError(f"{where}: {key}", f"has a meaning for {kind} only")
+        if "band_power" in kinds and t.band is None:
+            raise InputError(where, "band_power needs a band", "write band = [low, high] in Hz")
+        bins = (0, 0) if t.band is None else bins_of(*t.band, rate, tables.window.length, f"{where}: band")
+        for n in names:
+            for kind in kinds:
+                label = t.name or f"{n}_{kind}{_suffix(t, kind)}"
+                lag = (t.lag or 0) if kind == "lag" else 0
+                level = (t.level or 0.0) if kind == "zero_crossings" else 0.0
+                own = bins if kind == "band_power" else (0, 0)
+                items.append(FeatureSpec(label, kind, channels[n], lag, own, level))
+    return tuple(items)
+
+
+def _suffix(t: schema.FeatureTable, kind: str) -> str:
+    """What tells two features of one kind and channel apart."""
+    if kind == "lag":
+        return str(t.lag or 0)
+    return f"_{t.band[0]:g}_{t.band[1]:g}" if kind == "band_power" and t.band is not None else ""
