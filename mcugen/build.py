@@ -17,9 +17,11 @@ from mcugen.emit.manifest import manifest_of
 from mcugen.emit.model import ABI, items_of, model_files, runtime_files
 from mcugen.exported import compare, profile, run, verify
 from mcugen.frontends.load import load_source
+from mcugen.frontends.pipeline.load import Pipeline
 from mcugen.recipes.net_streams import prepare_net_stream
 from mcugen.recipes.nets import describe_net, is_net, net_facts, prepare_net
 from mcugen.recipes.prepared import ExportOptions, Prepared
+from mcugen.recipes.signals import describe_pipeline, pipeline_facts, prepare_signal
 from mcugen.recipes.trees import prepare_trees
 from mcugen.report.summary import Report
 from mcugen.target.board import Board, load_board
@@ -45,7 +47,7 @@ class ExportResult:
     """
 
     out: Path
-    source: Model
+    source: Model | Pipeline
     model: Model
     plan: Plan
     coverage: Any
@@ -54,7 +56,7 @@ class ExportResult:
     written: WriteResult
 
 
-def load(source: str | Path | Any, name: str | None = None, **selection: Any) -> Model:
+def load(source: str | Path | Any, name: str | None = None, **selection: Any) -> Model | Pipeline:
     """The source model (float meaning) of a file, a Booster, an estimator or an onnx.ModelProto."""
     return load_source(source, name or _default_name(source), **selection)
 
@@ -79,14 +81,22 @@ def export(
     progress("reading the model")
     name = check_prefix(options.name) if options.name is not None else _default_name(source)
     model = load_source(source, name, options.num_iteration, options.start_iteration, options.shapes)
-    net = prepare_net_stream if options.stream else prepare_net
-    ready = (net if is_net(model) else prepare_trees)(model, options, progress)
+    ready = _prepared(model, options, progress)
     target = Path(out) if out is not None else Path(name)
     return finish(model, ready, target, options, board, compiler, progress)
 
 
+def _prepared(model: Model | Pipeline, options: ExportOptions, progress: Callable[[str], None]) -> Prepared:
+    """The recipe of the family."""
+    if isinstance(model, Pipeline):
+        return prepare_signal(model, options, progress)
+    if is_net(model):
+        return (prepare_net_stream if options.stream else prepare_net)(model, options, progress)
+    return prepare_trees(model, options, progress)
+
+
 def finish(
-    source: Model,
+    source: Model | Pipeline,
     ready: Prepared,
     out: Path,
     options: ExportOptions,
@@ -139,6 +149,8 @@ def _golden_files(ready: Prepared) -> dict[str, bytes]:
 def inspect(source: str | Path | Any) -> tuple[str, dict[str, Any]]:
     """One line on a model file or object, and its facts as JSON values."""
     model = load(source)
+    if isinstance(model, Pipeline):
+        return describe_pipeline(model), pipeline_facts(model)
     return (describe_net(model), net_facts(model)) if is_net(model) else (describe(model), facts(model))
 
 

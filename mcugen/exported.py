@@ -22,7 +22,7 @@ from mcugen.emit.model import ABI, machine_ops
 from mcugen.emulate.image import BoardModel
 from mcugen.errors import DiffersError, InputError, InternalError, McugenError
 from mcugen.frontends.load import read_bytes
-from mcugen.recipes.references import NetReference, TreeReference, read_references
+from mcugen.recipes.references import ModelReference, read_references
 from mcugen.report.profile import Profile, measure
 from mcugen.verify.board import DEFAULT_TARGET, HOST, build_for, counting_board, run_target, target_board
 from mcugen.verify.compare import compare_golden_device
@@ -54,7 +54,7 @@ class ExportedFolder:
         digests = self.manifest["files"]
         return tuple(f for f, data in self.files.items() if hashlib.sha256(data).hexdigest() != digests[f])
 
-    def references(self) -> TreeReference | NetReference:
+    def references(self) -> ModelReference:
         """The float model, the integer reference, and what inputs mean."""
         path = f"golden/{self.name}.reference.bin"
         if path not in self.files:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcugen.core.types import Model
 from mcugen.errors import InputError, UnsupportedError
 from mcugen.frontends.lightgbm import load_text
 from mcugen.frontends.objects import load_object
 
-_SUFFIXES = {".toml": "filters and pipelines"}
+if TYPE_CHECKING:
+    from mcugen.frontends.pipeline.load import Pipeline
+
 _NOT_MODELS = {".pkl", ".pickle", ".joblib", ".json", ".bin"}
 
 
@@ -21,7 +23,7 @@ def load_source(
     num_iteration: int | None = None,
     start_iteration: int = 0,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
-) -> Model:
+) -> Model | Pipeline:
     """The model of a path, a Booster, an estimator or an ONNX object. ``shapes``: of ONNX inputs with dynamic axes."""
     chosen = num_iteration is not None or start_iteration != 0
     if chosen and (not isinstance(source, str | Path) or Path(source).suffix.lower() == ".onnx"):
@@ -37,14 +39,23 @@ def load_source(
         from mcugen.frontends.onnx import load_onnx  # noqa: PLC0415
 
         return load_onnx(data, path.name, name, dict(shapes or {}))
-    if suffix in _SUFFIXES:
-        raise UnsupportedError(
-            path.name, f"{_SUFFIXES[suffix]} are not supported by this version", "give a LightGBM model.txt"
-        )
+    if suffix == ".toml":
+        # scipy.signal is slow to import, and only needed here.
+        from mcugen.frontends.pipeline.load import load_pipeline  # noqa: PLC0415
+
+        return load_pipeline(data, path, name, _load_model)
     if suffix in _NOT_MODELS:
         hint = "save it with booster.save_model('model.txt'), or call mcugen.export(object) from Python"
         raise UnsupportedError(path.name, f"'{suffix}' is not a model format that can be read safely", hint)
     return load_text(data, path.name, name, num_iteration, start_iteration)
+
+
+def _load_model(path: Path, name: str) -> Model:
+    """The model of a pipeline: a file that is no pipeline itself."""
+    model = load_source(path, name)
+    if not isinstance(model, Model):
+        raise InputError(path.name, "is a signal chain, not a model", "give a model.txt or an .onnx")
+    return model
 
 
 def read_bytes(path: Path) -> bytes:

@@ -21,6 +21,7 @@ from mcugen.nn.quantize.losses import dequantized
 from mcugen.nn.stepping import evaluate_steps
 from mcugen.nn.stored import REGISTRY as NET_CLASSES
 from mcugen.nn.stored import NetReferences
+from mcugen.recipes.signal_references import SIGNAL_CLASSES, SignalReference, SignalReferences
 from mcugen.trees.proof import mean_of, reference, score_bound
 from mcugen.trees.stored import REGISTRY as TREE_CLASSES
 from mcugen.trees.stored import References
@@ -94,14 +95,20 @@ class NetReference:
 
 
 #: What a file of each family may hold.
-_CLASSES = {References.__name__: TREE_CLASSES, NetReferences.__name__: NET_CLASSES}
+_CLASSES = {
+    References.__name__: TREE_CLASSES,
+    NetReferences.__name__: NET_CLASSES,
+    SignalReferences.__name__: SIGNAL_CLASSES,
+}
 
 
-def read_references(data: bytes, where: str) -> TreeReference | NetReference:
+def read_references(data: bytes, where: str) -> ModelReference:
     """The references of an export's file; InputError if it is damaged or of another version."""
     value = unpack(data, _CLASSES, where)
     if isinstance(value, References):
         return TreeReference(value)
     if isinstance(value, NetReferences):
         return NetReference(value)
+    if isinstance(value, SignalReferences):
+        return SignalReference(value)
     raise InputError(where, "is not a reference file", "export the model again")

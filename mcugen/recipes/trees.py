@@ -18,6 +18,7 @@ from mcugen.report.summary import bound_text, distance_text
 from mcugen.trees.describe import describe
 from mcugen.trees.lower import TREE_PASSES, TreeOptions, ensemble_of
 from mcugen.trees.proof import Reference, distance, mean_of, reference, score_bound, walked
+from mcugen.trees.signals import InputSpec
 from mcugen.trees.stored import reference_bytes
 from mcugen.trees.vectors import Coverage, make_vectors, select_golden
 
@@ -56,6 +57,14 @@ def prepare_trees(model: Model, options: ExportOptions, progress: Callable[[str]
         title=describe(model),
         facts=_facts(model, machine, calibration, ref, coverage),
     )
+
+
+def prove_trees(model: Model, machine: Model, spec: InputSpec) -> Reference:
+    """Both references of a tree model on vectors at all its thresholds: InternalError where they part."""
+    rank, tables = walked(machine)
+    width = max(tables.n_trees, machine.types[machine.inputs[0]].count)
+    vectors = make_vectors(rank, tables, limit=int(np.clip(_VECTOR_BUDGET // width, 64, 4096)))
+    return reference(model, machine, spec, vectors.x)
 
 
 def _require_bound(machine: Model, limit: float | None) -> None:

@@ -31,8 +31,8 @@ void mcg_shift_i32_i16(const int32_t *x, int16_t *y, uint32_t n, int32_t shift);
 void mcg_shift_i32_i32(const int32_t *x, int32_t *y, uint32_t n, int32_t shift);
 
 /* y = (float)x * scale, by channel: rounded to float32 (int32 only), then the product is. n: channels; x, y apart. */
-void mcg_scale_i16_f32(const float *scale, const int16_t *x, float *y, uint32_t n);
-void mcg_scale_i32_f32(const float *scale, const int32_t *x, float *y, uint32_t n);
+void mcg_samples_i16_f32(const float *scale, const int16_t *x, float *y, uint32_t n);
+void mcg_samples_i32_f32(const float *scale, const int32_t *x, float *y, uint32_t n);
 
 MCG_END_DECLS
 

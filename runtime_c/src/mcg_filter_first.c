@@ -111,14 +111,14 @@ void mcg_shift_i32_i32(const int32_t *x, int32_t *y, uint32_t n, int32_t shift)
     }
 }
 
-void mcg_scale_i16_f32(const float *scale, const int16_t *x, float *y, uint32_t n)
+void mcg_samples_i16_f32(const float *scale, const int16_t *x, float *y, uint32_t n)
 {
     for (; n != 0u; --n) {
         *y++ = (float)*x++ * *scale++;
     }
 }
 
-void mcg_scale_i32_f32(const float *scale, const int32_t *x, float *y, uint32_t n)
+void mcg_samples_i32_f32(const float *scale, const int32_t *x, float *y, uint32_t n)
 {
     for (; n != 0u; --n) {
         *y++ = (float)*x++ * *scale++;

@@ -14,14 +14,14 @@ from mcugen.core.types import Array, DType, TensorType
 from mcugen.dsp.ops.base import table
 from mcugen.errors import InternalError
 
-_KERNELS = {DType.I16: "mcg_scale_i16_f32", DType.I32: "mcg_scale_i32_f32"}
+_KERNELS = {DType.I16: "mcg_samples_i16_f32", DType.I32: "mcg_samples_i32_f32"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScaleSamples(MachineOp):
     """``float32(x) * scale``, each rounded; ``scales`` (width,) float32."""
 
-    kernel: ClassVar[tuple[str, str]] = ("mcg_scale_i16_f32", "src/mcg_filter_first.c")
+    kernel: ClassVar[tuple[str, str]] = ("mcg_samples_i16_f32", "src/mcg_filter_first.c")
 
     source: DType
     scales: Array

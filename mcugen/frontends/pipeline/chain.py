@@ -19,13 +19,15 @@ from mcugen.frontends.pipeline.design import filter_op
 class Chain:
     """Samples to filtered samples or features, in float64, and what the numbers of the samples mean.
 
-    ``model`` has input ``x`` (C,) and one output, (C,) or (F,) or (length, C); ``names``: of its elements, channels
-    where there is no feature. ``arithmetic`` and ``max_error`` as in the file. ``dma``: the channels come by DMA.
+    ``model`` has input ``sample`` (C,) and one output, (C,) or features (F,); ``names``: of its elements.
+    ``units``: of the channels, as the user wrote them. ``arithmetic`` and ``max_error`` as in the file; ``dma``: the
+    channels come by DMA.
     """
 
     model: Model
     signal: Signal
     names: tuple[str, ...]
+    units: tuple[str, ...]
     arithmetic: str
     max_error: float | None
     dma: bool
@@ -36,25 +38,26 @@ def chain_of(tables: schema.PipelineTables, file: str, name: str, sha256: str) -
     channels = _channels(tables, file)
     ops, value, rate = _filters(tables, file, channels)
     names = tuple(channels)
-    shapes = {op.outputs[0]: (len(names),) for op in ops} | {"x": (len(names),)}
+    shapes = {op.outputs[0]: (len(names),) for op in ops} | {"sample": (len(names),)}
     if tables.window is None and tables.feature:
         raise InputError(file, "features need a [window]", "write [window] with its length")
     if tables.window is not None and tables.feature:
         items = _features(tables, file, channels, rate)
         check_features(f"{file}: [window]", tables.window.length, tables.window.step, items, len(names))
-        ops.append(Features((value,), ("y",), Loc(file, "window"), tables.window.length, tables.window.step, items))
-        names, value = tuple(i.name for i in items), "y"
-        shapes["y"] = (len(names),)
+        ops.append(Features((value,), ("x",), Loc(file, "window"), tables.window.length, tables.window.step, items))
+        names, value = tuple(i.name for i in items), "x"
+        shapes["x"] = (len(names),)
     features = tuple(
         Feature(c.name, None if tables.signal.dtype == "float32" else c.scale, c.offset, low=c.low, high=c.high)
         for c in tables.channel
     )
     types = {v: TensorType(shape, DType.F64) for v, shape in shapes.items()}
     source = Source(file, "signal chain", sha256)
-    model = Model(name, "source", ("x",), (value,), types, tuple(ops), source, features)
+    model = Model(name, "source", ("sample",), (value,), types, tuple(ops), source, features)
     settings = tables.signal
+    units = tuple(c.unit for c in tables.channel)
     dma = any(c.dma for c in tables.channel)
-    return Chain(model, _signal(tables, file), names, settings.arithmetic, settings.max_error, dma)
+    return Chain(model, _signal(tables, file), names, units, settings.arithmetic, settings.max_error, dma)
 
 
 def _channels(tables: schema.PipelineTables, file: str) -> dict[str, int]:
@@ -97,7 +100,7 @@ def _signal(tables: schema.PipelineTables, file: str) -> Signal:
 def _filters(tables: schema.PipelineTables, file: str, channels: dict[str, int]) -> tuple[list[SourceOp], str, float]:
     """The ops, the name of the last value, and the rate that is left after decimation."""
     ops: list[SourceOp] = []
-    value, rate = "x", tables.signal.rate
+    value, rate = "sample", tables.signal.rate
     for i, table in enumerate(tables.filter):
         where = f"{file}: [[filter]] {i + 1}"
         chosen = _positions(table.channels, channels, where)
