@@ -21,10 +21,11 @@ Rule = Callable[["Lowering", Fused], None]
 
 
 class Lowering:
-    """The machine model as it grows. ``stored`` says where each source value is; ``params`` how it is quantized."""
+    """The machine model as it grows. ``stored`` says where each source value is; ``params`` how it is quantized;
+    ``planar`` which values convolutions write as planes."""
 
-    def __init__(self, model: Model, params: Mapping[str, QParams], readers: Mapping[str, list[str]]) -> None:
-        self.model, self.params, self.readers = model, params, readers
+    def __init__(self, model: Model, params: Mapping[str, QParams], planar: frozenset[str]) -> None:
+        self.model, self.params, self.planar = model, params, planar
         self.stored: dict[str, Stored] = {}
         #: Values that exist in int16, too.
         self.wide: dict[str, Stored] = {}
@@ -102,11 +103,6 @@ class Lowering:
         if have is not None and want is not None and have != want:
             stored = self.rescaled(stored, have, want, self.loc_of(result))
         self.stored[result] = stored
-
-    def prefers_planar(self, value: str, consumers: tuple[str, ...]) -> bool:
-        """Whether all readers of ``value`` are among the kinds of ``consumers``, and it is no output of the model."""
-        kinds = self.readers.get(value, [])
-        return bool(kinds) and value not in self.model.outputs and all(k in consumers for k in kinds)
 
     def q(self, value: str) -> QParams:
         """The scale of a value."""

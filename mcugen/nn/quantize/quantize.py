@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from mcugen.core.types import Model
 from mcugen.errors import InputError, UnsupportedError
 from mcugen.nn.quantize import rules_linear, rules_other, rules_recurrent
+from mcugen.nn.quantize.layout import planar_values
 from mcugen.nn.quantize.lower import Lowering, Rule
 from mcugen.nn.quantize.params import activation_params_16
 from mcugen.nn.quantize.ranges import Range
 from mcugen.nn.quantize.rules_wide import choose_wide, lower_wide
-from mcugen.nn.quantize.scheme import Fused, choose_params, fuse
+from mcugen.nn.quantize.scheme import choose_params, fuse
 from mcugen.nn.quantize.stored import Stored
 from mcugen.nn.source import (
     Activation,
@@ -75,7 +76,7 @@ def quantize(model: Model, ranges: Mapping[str, Range] | None, int16: tuple[str,
     if missing:
         names = "; ".join(f"{s.op.loc} {type(s.op).__name__}" for s in missing)
         raise UnsupportedError(model.source.name, f"no integer form for: {names}")
-    to = Lowering(model, choose_params(model, steps, ranges), _kinds_of_readers(model, steps))
+    to = Lowering(model, choose_params(model, steps, ranges), planar_values(model, steps))
     wide = choose_wide(steps, int16)
     if wide and ranges is None:
         raise InputError("--int16", "needs the ranges of values", "give typical inputs with --calib FILE.npz")
@@ -87,22 +88,3 @@ def quantize(model: Model, ranges: Mapping[str, Range] | None, int16: tuple[str,
     machine = to.finish()
     written = {*machine.inputs, *(v for op in machine.ops for v in op.outputs)}
     return Quantized(machine, {v: s for v, s in {**to.stored, **to.wide}.items() if s.name in written})
-
-
-def _kinds_of_readers(model: Model, steps: tuple[Fused, ...]) -> dict[str, list[str]]:
-    """What reads each value, seen through FakeQuant: ``depthwise`` or the name of the class."""
-    through = {s.result: s.op.inputs[0] for s in steps if isinstance(s.op, FakeQuant)}
-    kinds: dict[str, list[str]] = {}
-    for step in steps:
-        if isinstance(step.op, FakeQuant):
-            continue
-        op = step.op
-        depthwise = isinstance(op, Conv) and op.groups > 1 and op.weight.shape[1] == 1
-        for value in op.inputs:
-            while value in through:
-                value = through[value]  # noqa: PLW2901
-            kinds.setdefault(value, []).append("depthwise" if depthwise else type(op).__name__)
-    for value, origin in through.items():
-        if value in model.outputs:
-            kinds.setdefault(origin, []).append("output")
-    return kinds

@@ -74,7 +74,7 @@ def lower_conv(to: Lowering, step: Fused) -> None:
     weight, scale, bias = _weights(op, q_in.scale, q_out.scale)
     dense = _ungrouped(weight, op.groups, channels)
     out_shape = shape3(to.model.types[step.result].shape)
-    planar = to.prefers_planar(step.result, ("depthwise",)) or step.result in to.model.outputs
+    planar = step.result in to.planar
     out = Stored(step.result, out_shape, out_shape, CHW if planar else HWC)
     to.new_value(step.result, out)
     to.add(
@@ -114,7 +114,7 @@ def _depthwise(to: Lowering, step: Fused, op: Conv) -> None:
     q_in, q_out = to.q(op.inputs[0]), to.q(step.result)
     weight, scale, bias = _weights(op, q_in.scale, q_out.scale)
     out_shape = shape3(to.model.types[step.result].shape)
-    planar = to.prefers_planar(step.result, ("depthwise",)) or step.result in to.model.outputs
+    planar = step.result in to.planar
     out = Stored(step.result, out_shape, out_shape, CHW if planar else HWC)
     to.new_value(step.result, out)
     to.add(

@@ -1,0 +1,88 @@
+"""Layouts by cost: where copies are saved, and that none is made in nets that need none."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "frontends"))
+
+from onnx_nets import load, net, node
+
+from mcugen.core.passes import check_model, evaluate
+from mcugen.core.types import Model
+from mcugen.nn.ops.move import Move
+from mcugen.nn.passes import simplify
+from mcugen.nn.quantize.losses import as_integers, dequantized
+from mcugen.nn.quantize.quantize import quantize
+from mcugen.nn.quantize.ranges import value_ranges
+
+C, SIZE = 4, 8
+
+
+def machine(nodes: list[onnx.NodeProto], constants: dict[str, np.ndarray]) -> Model:
+    """The integer net, close to the float net on random inputs whatever its layouts are."""
+    source = simplify(load(net(nodes, [1, C, SIZE, SIZE], constants)))
+    x = np.random.default_rng(1).normal(0, 1, (6, C, SIZE, SIZE)).astype(np.float32)
+    found = quantize(source, value_ranges(source, x, "minmax")).machine
+    check_model(found, "test")
+    q = as_integers(x, found.types["x"])
+    y = dequantized(evaluate(found, {"x": q})[found.outputs[0]], found.types[found.outputs[0]])
+    real = evaluate(source, {"x": x})[source.outputs[0]]
+    assert np.abs(y.reshape(real.shape) - real).mean() < 0.03 * (real.max() - real.min())
+    return found
+
+
+def weights(*shapes: tuple[int, ...]) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {f"w{i}": rng.normal(0, 1 / np.sqrt(np.prod(s[1:])), s) for i, s in enumerate(shapes)}
+
+
+POINT, DEEP = (C, C, 1, 1), (C, 1, 3, 3)
+HEAD = [node("GlobalAveragePool", "end", "g"), node("Flatten", "g", "y")]
+
+
+def deep(x: str, w: str, y: str) -> onnx.NodeProto:
+    return node("Conv", f"{x} {w}", y, group=C, pads=[1, 1, 1, 1])
+
+
+def moves(found: Model) -> int:
+    return sum(isinstance(op, Move) for op in found.ops)
+
+
+@pytest.mark.parametrize("act", ["Sigmoid", "HardSwish", "LeakyRelu", "Relu"])
+def test_an_activation_in_between_costs_no_copy(act: str) -> None:
+    """Pointwise, activation, depthwise, activation, pointwise: planes and back without a copy."""
+    nodes = [node("Conv", "x w0", "a"), node(act, "a", "b"), deep("b", "w1", "c"), node(act, "c", "d")]
+    nodes += [node("Conv", "d w2", "end"), *HEAD]
+    assert moves(machine(nodes, weights(POINT, DEEP, POINT))) == 0
+
+
+def test_both_sides_of_a_sum_lie_alike() -> None:
+    """One operand is wanted in planes by a depthwise layer, so the other one is written in planes, too."""
+    nodes = [node("Conv", "x w0", "a"), deep("a", "w1", "b"), node("Conv", "b w2", "c"), node("Add", "a c", "end")]
+    assert moves(machine([*nodes, *HEAD], weights(POINT, DEEP, POINT))) == 0
+
+
+def test_one_copy_where_readers_disagree() -> None:
+    nodes = [node("Conv", "x w0", "a"), deep("a", "w1", "b"), node("Conv", "a w2", "c"), deep("a", "w3", "d")]
+    nodes += [node("Conv", "b w4", "e"), node("Conv", "d w5", "f"), node("Add", "c e", "s"), node("Add", "s f", "end")]
+    assert moves(machine([*nodes, *HEAD], weights(POINT, DEEP, POINT, DEEP, POINT, POINT))) == 1
+
+
+def test_the_smaller_copy_behind_a_pool() -> None:
+    """A pool is faster on interleaved channels by more than a copy of its small result costs."""
+    pool = node("MaxPool", "a", "b", kernel_shape=[2, 2], strides=[2, 2])
+    nodes = [node("Conv", "x w0", "a"), pool, deep("b", "w1", "end"), *HEAD]
+    found = machine(nodes, weights(POINT, DEEP))
+    (copy,) = [op for op in found.ops if isinstance(op, Move)]
+    assert copy.in_count == C * SIZE * SIZE // 4
+
+
+def test_an_image_as_output_is_written_in_planes() -> None:
+    nodes = [node("Conv", "x w0", "a"), node("Relu", "a", "b"), node("Conv", "b w1", "c"), node("Tanh", "c", "y")]
+    assert moves(machine(nodes, weights(POINT, POINT))) == 0
