@@ -91,6 +91,18 @@ def test_against_the_float_pool(pool: Pool, shape: tuple[int, int, int], planar:
     assert np.abs(y - exact).max() <= 0.5 + 2**-12
 
 
+def four_channels_at_a_time() -> list[Case]:
+    """Sums beyond int16, rows too long for one, channels that are left over."""
+    cases = []
+    for kind in ("max", "avg"):
+        for shape in ((9, 17, 30), (6, 2, 255), (5, 2, 256), (4, 255, 1), (13, 3, 3)):
+            op = quantized(source(kind=kind, kernel=shape[1:], stride=(1, 1)), shape, Q, False)
+            for low, high in ((-128, -127), (126, 127), (-128, 127)):
+                x = ints(shape[0], int(np.prod(shape)), low, high)
+                cases.append(Case(op, (x.reshape(physical(shape, False)),)))
+    return cases
+
+
 def test_emitted_c(tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
     cases: list[Case] = []
@@ -130,6 +142,7 @@ def test_emitted_c(tmp_path: Path) -> None:
                     Case(op, (ints(shape[0], int(np.prod(shape)), low, high).reshape(physical(shape, False)),))
                 )
     assert int(op.eval(np.full((1, 1, 256, 300), -32768, np.int16))[0][0, 0, 0, 0]) == -32768
+    cases += four_channels_at_a_time()
     check_c(cases, tmp_path)
     check_board(cases, tmp_path)
 
