@@ -80,12 +80,7 @@ MCG_INLINE int8_t mcg_nn_finish(int any, int32_t v, mcg_nn_requant_t q, mcg_nn_r
     return any ? mcg_nn_scale_any(v, q, r) : mcg_nn_scale(v, q);
 }
 
-/* n results of the packed form to narrower clamps. */
-MCG_INLINE void mcg_nn_clamp(int8_t *y, uint32_t n, int32_t low, int32_t high)
-{
-    if (low > -128 || high < 127) {
-        mcg_clamp_s8(y, n, low, high);
-    }
-}
+/* Whether results of the packed form, in -128..127, are clamped further when the layer is finished. */
+MCG_INLINE int mcg_nn_is_narrow(int32_t low, int32_t high) { return low > -128 || high < 127; }
 
 #endif

@@ -167,7 +167,9 @@ MCG_SECTION(".text.mcugen.mcg_dense_s8") void mcg_dense_s8(const mcg_dense_t *d,
     }
 #endif
     dense(0, d, w, scratch, y, done);
-    mcg_nn_clamp(y, d->outputs, d->low, d->high);
+    if (mcg_nn_is_narrow(d->low, d->high)) {
+        mcg_clamp_s8(y, d->outputs, d->low, d->high);
+    }
 }
 
 MCG_SECTION(".text.mcugen.mcg_dense_s8_any") void mcg_dense_s8_any(const mcg_dense_t *d, const uint32_t *w,

@@ -213,7 +213,9 @@ MCG_SECTION(".text.mcugen.depthwise") MCG_NOINLINE static void depthwise(const m
 
 MCG_INLINE void narrow(const mcg_depthwise_t *d, int8_t *y)
 {
-    mcg_nn_clamp(y, (uint32_t)d->out_h * d->out_w * d->channels * d->multiplier, d->low, d->high);
+    if (mcg_nn_is_narrow(d->low, d->high)) {
+        mcg_clamp_s8(y, (uint32_t)d->out_h * d->out_w * d->channels * d->multiplier, d->low, d->high);
+    }
 }
 
 MCG_INLINE uint32_t words_of(const mcg_depthwise_t *d) { return 4u + d->kernel_h * ((d->kernel_w + 1u) / 2u); }

@@ -304,7 +304,9 @@ MCG_SECTION(".text.mcugen.mcg_conv_s8") void mcg_conv_s8(const mcg_conv_t *d, co
                                                          const int8_t *x, int8_t *y)
 {
     convolve(0, d, w, scratch, x, y, multiply_3, multiply_1);
-    mcg_nn_clamp(y, (uint32_t)d->out_h * d->out_w * d->out_c, d->low, d->high);
+    if (mcg_nn_is_narrow(d->low, d->high)) {
+        mcg_clamp_s8(y, (uint32_t)d->out_h * d->out_w * d->out_c, d->low, d->high);
+    }
 }
 
 MCG_SECTION(".text.mcugen.mcg_conv_s8_any") void mcg_conv_s8_any(const mcg_conv_t *d, const uint32_t *w,

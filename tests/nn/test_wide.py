@@ -139,6 +139,48 @@ def test_softmax_within_a_unit(scale: float) -> None:
     assert np.abs(op.eval(x.astype(np.int16))[0] - real).max() <= 0.5 + 32768 * 1.5 * 10 * 2.0**-23
 
 
+def random_conv(seed: int) -> Case:
+    """Pointwise, grouped, depthwise, odd sizes, all at the ends of their types now and then."""
+    rng = np.random.default_rng(seed)
+
+    def pick(low: int, high: int) -> int:
+        return int(rng.integers(low, high + 1))
+
+    kind, groups = seed % 4, pick(1, 3)
+    inside = (4 * pick(1, 5), pick(1, 7), 1, 1)[kind]
+    groups = (1, groups, pick(1, 9), groups)[kind]
+    kernel, dilation, stride, pads = (1, 1), (1, 1), (1, 1), (0, 0, 0, 0)
+    if kind > 0:
+        kernel, stride = (pick(1, 5), pick(1, 6)), (pick(1, 2), pick(1, 3))
+        dilation, pads = (pick(1, 2), pick(1, 2)), (pick(0, 3), pick(0, 5), pick(0, 3), pick(0, 3))
+    out = groups * pick(1, 5)
+    size = [pick(1, 9) + max(0, (k - 1) * d + 1 - b) for k, d, b in zip(kernel, dilation, pads[:2], strict=True)]
+    room = [n + pads[i] + pads[i + 2] - (kernel[i] - 1) * dilation[i] - 1 for i, n in enumerate(size)]
+    shape = [n // s + 1 for n, s in zip(room, stride, strict=True)]
+    low = 127 if seed % 3 == 0 else -128
+    weight = rng.integers(low, 128, (out, *kernel, inside)).astype(np.int8)
+    op = QConv16(
+        X, Y, LOC, (inside * groups, size[0], size[1]), (out, shape[0], shape[1]), weight,
+        rng.integers(-(1 << 34), 1 << 34, out), 0, limits(rng.uniform(1e-4, 3e-3, out)), stride, pads, dilation,
+        bool(pick(0, 1)), bool(pick(0, 1)), groups,
+    )  # fmt: skip
+    op.check({"x": i16(op.in_physical), "y": i16(op.out_physical)})
+    x = np.full(op.in_physical, 32767, np.int16) if seed % 3 == 0 else wide(seed, int(np.prod(op.in_shape)))
+    return Case(op, (x.reshape(op.in_physical),))
+
+
+def test_random_convs(tmp_path: Path) -> None:
+    cases = [random_conv(seed) for seed in range(80)]
+    many = replace(conv(0), weight=np.full((2, 11, 11, 4), -128, np.int8), in_shape=(4, 11, 11), out_shape=(2, 1, 1))
+    many = replace(many, stride=(1, 1), pads=(0, 0, 0, 0))  # 484 products of the largest magnitude
+    cases.append(Case(many, (np.full(many.in_physical, -32768, np.int16),)))
+    edge = replace(many, weight=np.full((4, 16, 16, 1), -128, np.int8), in_shape=(4, 16, 16), out_shape=(4, 1, 1))
+    edge = replace(edge, groups=4, bias=np.zeros(4, np.int64), requant=limits(2.0**-16))  # 256 of them, depthwise
+    cases.append(Case(edge, (np.full(edge.in_physical, -32768, np.int16),)))
+    check_c(cases, tmp_path)
+    check_board(cases, tmp_path)
+
+
 def test_emitted_c(tmp_path: Path) -> None:
     cases = []
     for seed, groups in enumerate((1, 2, 3, 1, 5, 1)):

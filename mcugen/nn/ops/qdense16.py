@@ -13,7 +13,15 @@ from mcugen.core.types import Array, TensorType
 from mcugen.errors import InternalError
 from mcugen.nn.ops.kernel_call import record, record_text
 from mcugen.nn.ops.plain_call import plain_call, plain_table
-from mcugen.nn.ops.wide_call import HEADER, RANGE_FIELDS, channel_item, i16_misfit, range_values, wide_problem
+from mcugen.nn.ops.wide_call import (
+    HEADER,
+    RANGE_FIELDS,
+    channel_item,
+    i16_misfit,
+    range_values,
+    wide_problem,
+    wide_words,
+)
 from mcugen.nn.requant import Requant
 from mcugen.nn.requant64 import requantize64
 
@@ -22,7 +30,7 @@ from mcugen.nn.requant64 import requantize64
 class QDense16(MachineOp):
     """int16 (K,) -> int16 (N,). ``weight``: int8 (N, K), K in physical order. ``bias``: int64 (N,). ``in_zp`` is 0."""
 
-    kernel: ClassVar[tuple[str, str]] = ("mcg_dense_s16", "src/mcg_nn_wide.c")
+    kernel: ClassVar[tuple[str, str]] = ("mcg_dense_s16", "src/mcg_nn_wide_conv.c")
 
     weight: Array
     bias: Array
@@ -47,7 +55,8 @@ class QDense16(MachineOp):
         return (requantize64(acc, self.requant, -1).astype(np.int16),)
 
     def items(self, prefix: str) -> tuple[Item, ...]:
-        weights = plain_table(f"{prefix}_weights", self.weight, self.weight.size, "weights, output by output")
+        words = wide_words(self.weight)
+        weights = plain_table(f"{prefix}_weights", words, len(words), "weights: pairs of outputs, four a word")
         return weights, channel_item(prefix, self.bias, self.requant, len(self.bias))
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:

@@ -37,6 +37,16 @@ def channel_item(prefix: str, bias: Array, r: Requant, reads: float) -> Item:
     return Item(f"{prefix}_channels", "table", "mcg_wide_channel_t", n, 24 * n, 8, reads, about, data)
 
 
+def wide_words(rows: Array) -> Array:
+    """int8 weights (N, K) as mcg_conv_s16 reads them: for each pair of outputs {word of the first, word of the second}
+    for each four of K, bytes 0, 2, 1, 3, missing ones zero: uint32 (pairs * groups * 2,)."""
+    n, k = rows.shape
+    w = np.zeros((n + n % 2, -(-k // 4) * 4), np.int8)
+    w[:n, :k] = rows
+    words = np.ascontiguousarray(w.reshape(len(w), -1, 4)[:, :, [0, 2, 1, 3]]).view("<u4")[:, :, 0]
+    return np.ascontiguousarray(words.reshape(len(w) // 2, 2, -1).transpose(0, 2, 1)).reshape(-1)
+
+
 def wide_problem(weight: Array, bias: Array, in_zp: int, r: Requant) -> str:
     """Why int8 weights (outputs first), int64 bias and requantization do not make an int16 layer; empty if they do."""
     n = len(weight)
