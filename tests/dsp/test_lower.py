@@ -239,7 +239,7 @@ def test_low_cut_offs_take_the_wide_memory() -> None:
     found = lowered(op, error=2.5)
     assert found.reports[0].type == "32x64"
     assert isinstance(found.ops[-1], BiquadQ63)
-    assert ["q15", "q15 with headroom", "q31", "32x64"] == [t.type for t in found.reports[0].trials]
+    assert [t.type for t in found.reports[0].trials] == ["q15", "q15 with headroom", "q31", "32x64"]
     assert all(t.refused for t in found.reports[0].trials[:-1])
 
 
