@@ -18,7 +18,7 @@ from filter_cases import Biquad, Fir
 from push_rig import BUILDS, CORTEX_M7, RUNTIME, SOURCES, WARNINGS
 
 from mcugen.core.op import Names
-from mcugen.dsp.ops import BiquadQ15, BiquadQ31, BiquadQ63, FirQ15, FirQ31
+from mcugen.dsp.ops import FirQ15
 
 FUNCTIONS = (
     "mcg_fir_q15_block",
@@ -150,6 +150,10 @@ class Board:
         self._free = (at + len(data) + 64 + 7) & ~7
         return at
 
+    def write(self, at: int, data: bytes) -> None:
+        """Bytes to RAM."""
+        self._u.mem_write(at, data)
+
     def read(self, at: int, size: int) -> bytes:
         """``size`` bytes of RAM; the canaries round them must be whole."""
         for start in (at - 64, at + size):
@@ -200,13 +204,8 @@ def run_on_board(op: Fir | Biquad, x: np.ndarray, block: int, rig: Board | None 
     parts, counts = [], []
     for start in range(0, len(x) // block * block, block):
         part = x[start : start + block].tobytes()
-        b._u.mem_write(at_x, part)
+        b.write(at_x, part)
         counts.append(b.call(function, *first, at_state, at_x, at_y, block))
         parts.append(b.read(at_y, len(part)))
     b.read(at_state, state.size)
     return np.frombuffer(b"".join(parts), x.dtype), counts
-
-
-#: For those who measure: everything that has a kernel of int32.
-WIDE = (FirQ31, BiquadQ31, BiquadQ63)
-NARROW = (FirQ15, BiquadQ15)
