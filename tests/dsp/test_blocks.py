@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from block_rig import Blocks, builds, run_blocks, run_on_board
+from block_rig import Blocks, board, builds, run_blocks, run_on_board
 from filter_cases import Biquad, Fir, biquad_op, fir_op, quantized, sections, signals
 from push_rig import same_bits
 from scipy import signal
@@ -44,10 +44,46 @@ def test_any_blocking_on_the_host(build: str) -> None:
         same_bits(y, case.op.eval(case.x[:, None])[0][:, 0], f"{type(case.op).__name__}, {case.cut[:3]}")
 
 
-@pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None, reason="needs arm-none-eabi-gcc")
+CROSS = pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None, reason="needs arm-none-eabi-gcc")
+
+
+@CROSS
 @pytest.mark.parametrize("block", BLOCKS)
 def test_any_blocking_on_the_board(block: int) -> None:
     for op in ops():
         x = signals(op.dtype.np.type, 9, 200)["random"]
         y, _ = run_on_board(op, x, block)
         same_bits(y, op.eval(x[:, None])[0][: len(y), 0], type(op).__name__)
+
+
+@CROSS
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", ["-O0", "-O1", "-Os", "-O3", "-O2 -DMCG_PLAIN", "-O2 -DMCG_NO_ASM"])
+def test_other_builds_on_the_board(flags: str) -> None:
+    rig = board(*flags.split())
+    for block in (1, 4, 7):
+        for op in ops():
+            x = signals(op.dtype.np.type, 9, 60)["random"]
+            y, _ = run_on_board(op, x, block, rig)
+            same_bits(y, op.eval(x[:, None])[0][: len(y), 0], type(op).__name__)
+
+
+@CROSS
+def test_instructions_stay_low() -> None:
+    """Ceilings a few percent above what was measured; a kernel that falls back or spills goes far beyond them."""
+    taps, sos = signal.firwin(32, 0.2), signal.butter(8, 0.2, output="sos")
+    wide = quantized(sos, 31)
+    ceilings = [
+        (fir_op(FirQ15, np.rint(taps * 2**15)), (88, 44, 39)),
+        (fir_op(FirQ31, np.rint(taps * 2**31)), (117, 84, 81)),
+        (fir_op(FirF32, taps), (88, 62, 57.4)),
+        (biquad_op(BiquadQ15, *quantized(sos, 15)), (83, 41, 36)),
+        (biquad_op(BiquadQ31, *wide), (92, 57, 49)),
+        (biquad_op(BiquadQ63, *wide), (149, 140, 140)),
+        (biquad_op(BiquadF32, sos[:, [0, 1, 2, 4, 5]], (0,) * 4), (71, 33, 28)),
+    ]
+    for op, most in ceilings:
+        x = signals(op.dtype.np.type, 1, 256)["random"]
+        for block, ceiling in zip((1, 16, 64), most, strict=True):
+            _, counts = run_on_board(op, x, block)
+            assert sum(counts) / len(counts) / block <= ceiling, f"{type(op).__name__}, block {block}"

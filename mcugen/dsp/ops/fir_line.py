@@ -35,7 +35,7 @@ class FirOp(ChannelOp):
 
     @property
     def _line(self) -> int:
-        """Elements of state of one channel: position, spare, history, room, spare; even, so that channels are aligned."""
+        """Elements of state of a channel: position, spare, history, room, spare; even, so that channels are aligned."""
         return 2 * ((4 + self._padded + self._room) // 2)
 
     def own_problem(self) -> str:
