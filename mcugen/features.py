@@ -17,13 +17,14 @@ import numpy.typing as npt
 
 from mcugen.core.types import Array, DType
 from mcugen.dsp.feature_plan import int_features
+from mcugen.dsp.feature_tracks import strategy_of
 from mcugen.dsp.float_features import float_features
 from mcugen.dsp.lower_features import IntFeatures, check_signal, limits_of, lower_features
 from mcugen.dsp.signal import Signal
-from mcugen.dsp.source.features import FeatureSpec, bins_of, check_features
+from mcugen.dsp.source.features import MIN_LENGTH, FeatureSpec, bins_of, check_features
 from mcugen.errors import InputError
 
-__all__ = ["FeatureSpec", "Features", "Item", "bins_of", "every"]
+__all__ = ["MIN_LENGTH", "FeatureSpec", "Features", "Item", "bins_of", "every"]
 
 _WHERE = "features"
 
@@ -119,6 +120,13 @@ class Features:
     def unit_offsets(self) -> tuple[float, ...]:
         """(F,) what 0 of each feature on the device is worth."""
         return (0.0,) * len(self.specs) if self.plan is None else self.plan.offsets
+
+    @property
+    def strategy(self) -> str:
+        """How the device makes the sums of a window: scan, run or stream."""
+        if self.plan is None:
+            return "scan"
+        return strategy_of(self.length, self.step, self.signal.dtype, self.plan.items)
 
     def quantize(self, real: npt.ArrayLike) -> Array:
         """Real values (..., C) to samples of the dtype: the nearest integer, clamped to the channel's bits."""

@@ -155,11 +155,9 @@ void mcg_window_scan_s32(const mcg_window_t *d, const mcg_track_t *tracks, const
                          mcg_sums_t *sums){SCAN(int32_t, SUMS_OF, S32)}
 #undef SUMS_OF
 
-/* One sample enters, the oldest leaves; `newest` and `second` are their neighbours in the ring. */
-MCG_INLINE void slide(const mcg_track_t *t, int32_t length, int32_t v, int32_t oldest, int32_t newest, int32_t second,
-                      mcg_sums_t *s)
+/* One sample enters, the oldest leaves. */
+MCG_INLINE void slide(const mcg_track_t *t, uint32_t uses, int32_t length, int32_t v, int32_t oldest, mcg_sums_t *s)
 {
-    const uint32_t uses = t->uses;
     if ((uses & MCG_RAMP) != 0u) { /* the samples move down by one place */
         s->ramp += (int64_t)v * (length - 1) - (s->sum - oldest);
     }
@@ -176,6 +174,13 @@ MCG_INLINE void slide(const mcg_track_t *t, int32_t length, int32_t v, int32_t o
         s->high_age = v >= s->high ? 0u : s->high_age + 1u;
         mcg_run_extreme(v, s);
     }
+    s->last = v;
+}
+
+/* The step to the sample that enters, from the newest; and that from the oldest to the second, which leaves. */
+MCG_INLINE void slide_steps(const mcg_track_t *t, uint32_t uses, int32_t v, int32_t newest, int32_t second,
+                            int32_t oldest, mcg_sums_t *s)
+{
     if ((uses & MCG_TRAVEL) != 0u) {
         s->travel += (int64_t)mcg_distance(v, newest) - (int64_t)mcg_distance(second, oldest);
     }
@@ -184,27 +189,33 @@ MCG_INLINE void slide(const mcg_track_t *t, int32_t length, int32_t v, int32_t o
         s->crossings += (uint32_t)((v < level) != (newest < level));
         s->crossings -= (uint32_t)((second < level) != (oldest < level));
     }
-    s->last = v;
 }
 
-#define RUN                                                                                                        \
-    const uint32_t length = d->length;                                                                             \
-    const uint32_t before = at != 0u ? at - 1u : length - 1u, after = at + 1u == length ? 0u : at + 1u;            \
-    for (uint32_t t = 0; t < d->tracks; ++t) {                                                                     \
-        const uint32_t c = tracks[t].channel, row = c * length;                                                    \
-        slide(tracks + t, (int32_t)length, x[c], ring[row + at], ring[row + before], ring[row + after], sums + t); \
+#define RUN(TYPE)                                                                 \
+    const uint32_t length = d->length;                                            \
+    const uint32_t newest = at != 0u ? at - 1u : length - 1u;                     \
+    const uint32_t second = at + 1u == length ? 0u : at + 1u;                     \
+    const mcg_track_t *const end = tracks + d->tracks;                            \
+    for (; tracks != end; ++tracks, ++sums) {                                     \
+        const uint32_t uses = tracks->uses;                                       \
+        const TYPE *const row = ring + tracks->channel * length;                  \
+        const int32_t v = x[tracks->channel], oldest = row[at];                   \
+        slide(tracks, uses, (int32_t)length, v, oldest, sums);                    \
+        if ((uses & (MCG_TRAVEL | MCG_CROSSINGS)) != 0u) {                        \
+            slide_steps(tracks, uses, v, row[newest], row[second], oldest, sums); \
+        }                                                                         \
     }
 
 void mcg_window_run_s16(const mcg_window_t *d, const mcg_track_t *tracks, const int16_t *ring, uint32_t at,
                         mcg_sums_t *sums, const int16_t *x)
 {
-    RUN
+    RUN(int16_t)
 }
 
 void mcg_window_run_s32(const mcg_window_t *d, const mcg_track_t *tracks, const int32_t *ring, uint32_t at,
                         mcg_sums_t *sums, const int32_t *x)
 {
-    RUN
+    RUN(int32_t)
 }
 
 /* An extreme that has left is not the window's: all of them are looked for, and how old they are. Where many samples are
@@ -277,13 +288,15 @@ MCG_INLINE void append(const mcg_track_t *t, int32_t i, int32_t v, mcg_sums_t *s
     s->last = v;
 }
 
-#define STREAM                                                                        \
-    const uint32_t length = d->length;                                                \
-    if (wait > length) { /* between two windows */                                    \
-        return;                                                                       \
-    }                                                                                 \
-    for (uint32_t t = 0; t < d->tracks; ++t) {                                        \
-        append(tracks + t, (int32_t)(length - wait), x[tracks[t].channel], sums + t); \
+#define STREAM                                         \
+    const uint32_t length = d->length;                 \
+    if (wait > length) { /* between two windows */     \
+        return;                                        \
+    }                                                  \
+    const int32_t i = (int32_t)(length - wait);        \
+    const mcg_track_t *const end = tracks + d->tracks; \
+    for (; tracks != end; ++tracks, ++sums) {          \
+        append(tracks, i, x[tracks->channel], sums);   \
     }
 
 void mcg_window_stream_s16(const mcg_window_t *d, const mcg_track_t *tracks, uint32_t wait, mcg_sums_t *sums,

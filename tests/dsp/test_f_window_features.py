@@ -41,7 +41,7 @@ def cases(draw: st.DrawFn) -> tuple[FWindowFeatures, np.ndarray]:
 BATCH = st.lists(cases(), min_size=40, max_size=40)
 
 
-@settings(BATCHES, max_examples=3)
+@settings(BATCHES, max_examples=2)
 @given(batch=BATCH)
 def test_c_on_the_host(
     batch: list[tuple[FWindowFeatures, np.ndarray]], tmp_path_factory: pytest.TempPathFactory
@@ -58,7 +58,7 @@ def test_c_on_the_board(
 
 
 @pytest.mark.slow
-@settings(BATCHES, max_examples=40)
+@settings(BATCHES, max_examples=12)
 @given(batch=BATCH)
 def test_many_by_every_build(
     batch: list[tuple[FWindowFeatures, np.ndarray]], tmp_path_factory: pytest.TempPathFactory

@@ -65,7 +65,7 @@ def test_equals_rational_arithmetic(case: tuple[WindowFeatures, np.ndarray]) -> 
             assert int(got) == want, f
 
 
-@settings(BATCHES, max_examples=4)
+@settings(BATCHES, max_examples=2)
 @given(batch=BATCH)
 def test_c_on_the_host(
     batch: list[tuple[WindowFeatures, np.ndarray]], tmp_path_factory: pytest.TempPathFactory
@@ -73,7 +73,7 @@ def test_c_on_the_host(
     check_host([Case(op, x) for op, x in batch], tmp_path_factory.mktemp("host"))
 
 
-@settings(BATCHES, max_examples=3)
+@settings(BATCHES, max_examples=2)
 @given(batch=BATCH)
 def test_c_on_the_board(
     batch: list[tuple[WindowFeatures, np.ndarray]], tmp_path_factory: pytest.TempPathFactory
@@ -82,7 +82,7 @@ def test_c_on_the_board(
 
 
 @pytest.mark.slow
-@settings(BATCHES, max_examples=60)
+@settings(BATCHES, max_examples=12)
 @given(batch=BATCH)
 def test_many_by_every_build(
     batch: list[tuple[WindowFeatures, np.ndarray]], tmp_path_factory: pytest.TempPathFactory
