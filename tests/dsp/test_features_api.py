@@ -152,6 +152,11 @@ MEAN = mf.every(("mean",), ("a",))
         ({"length": 0}, "features: a window of 0 samples: 1 to 32767 are possible"),
         ({"length": 32768}, "features: a window of 32768 samples: 1 to 32767 are possible"),
         ({"step": 0}, "features: a step of 0 samples: it must be at least 1"),
+        ({"step": 2.0}, "features: a step of 2.0: it must be a whole number"),
+        (
+            {"items": (mf.Item("lag", "a", lag=1.5),)},  # type: ignore[arg-type]
+            "features: a number in 'a_lag1.5' of 1.5: it must be a whole number",
+        ),
         ({"items": ()}, "features: no channels"),
         ({"items": (), "channels": ("a",)}, "features: a window without features"),
         ({"items": MEAN * 2}, "features: feature 'a_mean': the name is there twice"),

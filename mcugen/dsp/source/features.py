@@ -73,6 +73,13 @@ def bins_of(low: float, high: float, rate: float, length: int, where: str = "ban
 
 def check_features(where: str, length: int, step: int, items: Sequence[FeatureSpec], channels: int) -> None:
     """InputError, on the first fault, unless the features can be computed from windows of ``length`` samples."""
+    for what, value in (
+        ("length", length),
+        ("step", step),
+        *((f"number in '{i.name}'", v) for i in items for v in _whole(i)),
+    ):
+        if not isinstance(value, int | np.integer):
+            raise InputError(where, f"a {what} of {value!r}: it must be a whole number")
     if not 1 <= length <= MAX_LENGTH:
         raise InputError(where, f"a window of {length} samples: 1 to {MAX_LENGTH} are possible")
     if not 1 <= step < 1 << 31:
@@ -86,6 +93,11 @@ def check_features(where: str, length: int, step: int, items: Sequence[FeatureSp
             raise InputError(at, "the name is there twice")
         seen.add(item.name)
         _check_one(at, length, item, channels)
+
+
+def _whole(item: FeatureSpec) -> tuple[object, ...]:
+    """What has to be a whole number."""
+    return (item.lag, *item.bins)
 
 
 def _check_one(at: str, length: int, item: FeatureSpec, channels: int) -> None:
