@@ -14,6 +14,7 @@ from mcugen.version import VERSION as __version__
 _VERBS = (
     "ExportOptions",
     "ExportResult",
+    "check_elf",
     "check_ld",
     "compare",
     "export",
@@ -25,12 +26,25 @@ _VERBS = (
 )
 
 if TYPE_CHECKING:
-    from mcugen.build import ExportOptions, ExportResult, check_ld, compare, export, inspect, load, profile, run, verify
+    from mcugen.build import (
+        ExportOptions,
+        ExportResult,
+        check_elf,
+        check_ld,
+        compare,
+        export,
+        inspect,
+        load,
+        profile,
+        run,
+        verify,
+    )
 
 __all__ = [
     "ExportOptions",
     "ExportResult",
     "__version__",
+    "check_elf",
     "check_ld",
     "compare",
     "export",

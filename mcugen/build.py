@@ -10,7 +10,7 @@ from typing import Any
 
 from mcugen.core.types import Model
 from mcugen.ctext.idents import check_prefix, prefix_from
-from mcugen.doctor.verbs import check_ld
+from mcugen.doctor.verbs import check_elf, check_ld
 from mcugen.emit.artifact import Artifact
 from mcugen.emit.files import WriteResult, write
 from mcugen.emit.manifest import manifest_of
@@ -169,6 +169,7 @@ __all__ = [
     "ExportOptions",
     "ExportResult",
     "board_facts",
+    "check_elf",
     "check_ld",
     "compare",
     "export",

@@ -7,6 +7,7 @@ from mcugen.core.stream import has_state
 from mcugen.core.types import Model
 from mcugen.emit.net import arena_item, net_header, net_source
 from mcugen.emit.parts import ABI, machine_ops
+from mcugen.emit.plan_note import note_c, note_of
 from mcugen.emit.render import render
 from mcugen.emit.selftest import Vectors, selftest_text
 from mcugen.emit.stream import stream_files
@@ -49,7 +50,7 @@ def model_files(
     selftest, count = selftest_text(model, golden)
     return {
         f"{name}.h": header,
-        f"{name}.c": source,
+        f"{name}.c": source + note_c(note_of(model, plan, source)),
         f"{name}_selftest.h": render("selftest.h.j2", name=name, guard=f"{name.upper()}_SELFTEST_H", count=count),
         f"{name}_selftest.c": selftest,
         "CMakeLists.txt": render(

@@ -81,7 +81,7 @@ _COPIES = """\
   mcg_table_copies : ALIGN(4)
   {
     __mcg_copies_start = .;
-    *(mcg_table_copies)
+    KEEP(*(mcg_table_copies))
     __mcg_copies_end = .;
   } > @FLASH@
 """

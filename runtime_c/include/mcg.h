@@ -49,6 +49,23 @@ typedef int32_t mcg_status_t;
 #define MCG_SECTION(name)
 #endif
 
+/* Which ABI this object file was compiled for: a section without memory, equal strings of which the linker merges.
+ * mcugen check-elf finds files of two versions, or of two floating-point ABIs, by it. */
+#if defined(__ELF__) && defined(__arm__)
+#define MCG_TEXT_OF(x) #x
+#define MCG_TEXT(x) MCG_TEXT_OF(x)
+#if defined(__ARM_PCS_VFP)
+#define MCG_FLOAT_ABI "hard"
+#elif defined(__ARM_FP)
+#define MCG_FLOAT_ABI "softfp"
+#else
+#define MCG_FLOAT_ABI "soft"
+#endif
+__asm__(".pushsection .mcugen.abi,\"MS\",%progbits,1\n"
+        ".asciz \"abi " MCG_TEXT(MCG_ABI) " " MCG_FLOAT_ABI "\"\n"
+                                          ".popsection");
+#endif
+
 /* Keeps a product from being fused into the sum that follows: a * b + c must round twice, as the reference does. GCC
  * fuses by default in gnu modes, whatever the source says; an empty asm that "changes" the product stops it. */
 #if defined(__GNUC__) && (defined(__x86_64__) || defined(__SSE2__))
