@@ -15,6 +15,7 @@ from mcugen.emit.artifact import Artifact
 from mcugen.emit.files import WriteResult, write
 from mcugen.emit.manifest import manifest_of
 from mcugen.emit.model import ABI, items_of, model_files, runtime_files
+from mcugen.emit.project import ProjectModel, project_files, project_name
 from mcugen.exported import compare, profile, run, verify
 from mcugen.frontends.load import load_source
 from mcugen.frontends.pipeline.load import Pipeline
@@ -114,14 +115,15 @@ def finish(
     proof = (
         f"Verified: the C equals the {ready.against} in Python, every bit." if compiler is not None else "NOT VERIFIED."
     )
-    files = _files(ready, plan, options.output, proof)
+    files = _files(ready, plan, options.output, proof, options.project == "cmake")
     verification = {**ready.verification, "host": "not verified"}
     if compiler is not None:
         progress("compiling and comparing on this machine")
         verification |= check_host(files, ready.machine, ready.x, ready.y, ready.trace, compiler, ready.status)
     manifest = manifest_of(ready.machine, plan, ready.recorded, verification, VERSION)
     progress("writing")
-    artifact = Artifact({**files, **_golden_files(ready)}, manifest)
+    project = _project(options.project, out, ready, board)
+    artifact = Artifact({**files, **_golden_files(ready)}, manifest, project)
     written = write(artifact, out, force=options.force, check=options.check)
     traced = ready.trace is not None
     shown = (ready.title, ready.machine, plan, len(ready.x), ready.facts, traced, compiler is not None, ready.details)
@@ -129,9 +131,15 @@ def finish(
     return ExportResult(out, source, ready.machine, plan, ready.coverage, ready.proof, report, written)
 
 
-def _files(ready: Prepared, plan: Plan, output: str, proof: str) -> dict[str, str]:
-    model = model_files(ready.machine, plan, output, ready.golden, proof, ready.arena, ready.about)
+def _files(ready: Prepared, plan: Plan, output: str, proof: str, app: bool) -> dict[str, str]:
+    model = model_files(ready.machine, plan, output, ready.golden, proof, ready.arena, ready.about, app)
     return model | runtime_files(plan)
+
+
+def _project(kind: str | None, out: Path, ready: Prepared, board: Board | None) -> dict[str, str]:
+    if kind is None:
+        return {}
+    return project_files(kind, project_name(out), [ProjectModel.of(ready.machine)], board)
 
 
 def _golden_files(ready: Prepared) -> dict[str, bytes]:

@@ -94,6 +94,13 @@ class CalibMethod(StrEnum):
     MSE = "mse"
 
 
+class Project(StrEnum):
+    """Projects around a model."""
+
+    CUBEIDE = "cubeide"
+    CMAKE = "cmake"
+
+
 class Optimize(StrEnum):
     """What to spend."""
 
@@ -137,6 +144,7 @@ def export(
     ] = None,
     num_iteration: Annotated[int | None, typer.Option(help="Use this many boosting iterations.")] = None,
     start_iteration: Annotated[int, typer.Option(help="Begin with this boosting iteration.")] = 0,
+    project: Annotated[Project | None, typer.Option(help="Write a whole project around the model.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a file would change.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Print why each symbol stands where it does.")] = False,
     dump_ir: Annotated[Path | None, typer.Option(help="Write the model after each pass into this folder.")] = None,
@@ -168,6 +176,7 @@ def export(
         force=force,
         check=check,
         compiler=compiler,
+        project=project.value if project is not None else None,
     )
     with _progress(api.EXPORT_STEPS) as progress:
         result = api.export(source, out, options, progress)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -30,6 +30,12 @@ class Artifact:
 
     files: Mapping[str, str | bytes]
     manifest: Mapping[str, Any]
+    once: Mapping[str, str | bytes] = field(default_factory=dict)
+
+    def once_contents(self) -> dict[str, bytes]:
+        """The bytes of the files that are written once; InternalError as for contents()."""
+        check_paths({**self.files, **self.once})
+        return {path: _encode(path, self.once[path]) for path in sorted(self.once)}
 
     def contents(self) -> dict[str, bytes]:
         """The bytes of every file, manifest.json the last; InternalError for a path or text that cannot be one."""

@@ -52,14 +52,18 @@ def write(artifact: Artifact, out: Path, *, force: bool = False, check: bool = F
     """Make the folder ``out`` hold ``artifact``; files that have the right bytes are left alone.
 
     ``out`` may be new, empty or hold an export. Files that are not of an export stay. ``force`` overwrites files
-    that were changed by hand; one that is no longer produced is kept even then. ``check`` writes nothing.
+    that were changed by hand; one that is no longer produced is kept even then. ``check`` writes nothing. A file of
+    ``artifact.once`` that exists stays as it is, even with ``force``.
 
     InputError: ``out`` is something else, holds hand-made changes, or cannot be written; it is then as before.
     DiffersError: ``check``, and ``out`` is not what would be written.
     """
     contents = artifact.contents()
+    once = artifact.once_contents()
     with _one_line_errors(out):
         root = Path(os.path.realpath(out))
+        # Before the manifest, which is the last; what the user has already stays.
+        contents = {p: data for p, data in once.items() if not os.path.lexists(root / p)} | contents
         folder = read_folder(out, root, contents)
         change = _compare(contents, folder)
         if check:

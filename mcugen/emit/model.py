@@ -34,11 +34,12 @@ def model_files(
     verified: str,
     arena: ArenaPlan | None = None,
     about: tuple[str, ...] = (),
+    app: bool = False,
 ) -> dict[str, str]:
     """NAME.h, NAME.c, NAME_selftest.[ch] and CMakeLists.txt by path.
 
     ``arena``: for models whose values live in one. ``about``: lines of the header of a model with state, on what a
-    sample and a result mean.
+    sample and a result mean. ``app``: the folder is a CMake project with a program in app/.
     """
     name = model.name
     if has_state(machine_ops(model)):
@@ -58,6 +59,7 @@ def model_files(
             name=name,
             runtime_sources=sorted(p.name for p in (resource_dir("runtime_c") / "src").glob("*.c")),
             fragment=plan.board is not None,
+            app=app,
         ),
     }
 

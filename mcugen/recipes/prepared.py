@@ -12,6 +12,7 @@ from mcugen.core.dump import dump_text
 from mcugen.core.types import Array, Model
 from mcugen.emit.files import write_note
 from mcugen.emit.model import Vectors
+from mcugen.emit.project import KINDS
 from mcugen.errors import InputError
 from mcugen.target.arena import ArenaPlan
 
@@ -51,6 +52,7 @@ class ExportOptions:
     force: bool = False
     check: bool = False
     compiler: str | None = None
+    project: str | None = None
 
     def validate(self) -> None:
         """InputError for a value that no export can have."""
@@ -60,6 +62,8 @@ class ExportOptions:
                 raise InputError(
                     f"--{name.replace('_', '-')}", f"{value!r} is not known", f"known: {', '.join(choices)}"
                 )
+        if self.project is not None and self.project not in KINDS:
+            raise InputError("--project", f"{self.project!r} is not known", f"known: {', '.join(KINDS)}")
         if self.max_error is not None and not self.max_error >= 0:
             raise InputError("--max-error", f"{self.max_error:g} is no limit", "give a number from 0 on")
 

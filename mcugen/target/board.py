@@ -119,6 +119,16 @@ class ImageSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectSettings:
+    """What an IDE project says of the part: its name there, FPU and floating-point ABI, symbols to define."""
+
+    mcu: str
+    fpu: str
+    float_abi: str
+    defines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Board:
     """A part with its memories, in the order of the board file."""
 
@@ -133,6 +143,7 @@ class Board:
     zig_flags: tuple[str, ...] = ()
     image: ImageSettings | None = None
     qemu: Qemu | None = None
+    project: ProjectSettings | None = None
 
     @property
     def home(self) -> Region:
@@ -199,6 +210,7 @@ def parse_board(name: str, text: str) -> Board:
         zig_flags=file.compiler.zig,
         image=ImageSettings(**file.image.model_dump()) if file.image else None,
         qemu=Qemu(**file.emulator.qemu.model_dump()) if file.emulator.qemu else None,
+        project=ProjectSettings(**file.project.model_dump()) if file.project else None,
     )
 
 

@@ -113,6 +113,15 @@ class ImageTable(Table):
     stack: Annotated[int, Field(gt=0, lt=1 << 32, multiple_of=8, strict=True)]
 
 
+class ProjectTable(Table):
+    """What an IDE project says of the part: its name there, FPU and floating-point ABI, symbols to define."""
+
+    mcu: Text
+    fpu: Text
+    float_abi: Literal["hard", "softfp", "soft"]
+    defines: tuple[Text, ...] = ()
+
+
 class BoardFile(Table):
     """The whole file."""
 
@@ -123,6 +132,7 @@ class BoardFile(Table):
     policy: PolicyTable
     memory: Annotated[dict[str, MemoryTable], Field(min_length=1)]
     image: ImageTable | None = None
+    project: ProjectTable | None = None
     emulator: EmulatorTable = EmulatorTable()
 
 
