@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from mcugen.emit.files import WriteResult, write
 from mcugen.emit.manifest import manifest_of
 from mcugen.emit.model import ABI, items_of, model_files, runtime_files
 from mcugen.emit.project import ProjectModel, project_files, project_name
+from mcugen.errors import InputError, UnsupportedError
 from mcugen.exported import compare, profile, run, verify
 from mcugen.frontends.load import load_source
 from mcugen.frontends.pipeline.load import Pipeline
@@ -26,7 +27,7 @@ from mcugen.recipes.signals import describe_pipeline, pipeline_facts, prepare_si
 from mcugen.recipes.trees import prepare_trees
 from mcugen.report.summary import Report
 from mcugen.target.board import Board, load_board
-from mcugen.target.placement import place
+from mcugen.target.placement import Group, place_together
 from mcugen.target.plan import Plan
 from mcugen.trees.describe import describe, facts
 from mcugen.verify.compiler import HostCompiler, find_host_compiler
@@ -59,7 +60,7 @@ class ExportResult:
 
 def load(source: str | Path | Any, name: str | None = None, **selection: Any) -> Model | Pipeline:
     """The source model (float meaning) of a file, a Booster, an estimator or an onnx.ModelProto."""
-    return load_source(source, name or _default_name(source), **selection)
+    return load_source(source, name or model_name(source), **selection)
 
 
 def export(
@@ -79,15 +80,58 @@ def export(
     options.validate()
     board = load_board(options.board) if options.board not in (None, "none") else None
     compiler = find_host_compiler(options.compiler) if options.verify else None
-    progress("reading the model")
-    name = check_prefix(options.name) if options.name is not None else _default_name(source)
-    model = load_source(source, name, options.num_iteration, options.start_iteration, options.shapes)
-    ready = _prepared(model, options, progress)
-    target = Path(out) if out is not None else Path(name)
+    model, ready = _prepare(source, options, progress)
+    target = Path(out) if out is not None else Path(ready.machine.name)
     return finish(model, ready, target, options, board, compiler, progress)
 
 
-def _prepared(model: Model | Pipeline, options: ExportOptions, progress: Callable[[str], None]) -> Prepared:
+def export_together(
+    sources: Sequence[str | Path | Any],
+    out: str | Path,
+    options: Sequence[ExportOptions],
+    progress: Callable[[str], None] = lambda step: None,
+) -> tuple[ExportResult, ...]:
+    """Several models in one memory budget, each into a folder of its name in ``out``.
+
+    ``options``: one for each source; board, compiler and placements are those of the first. As ``export`` otherwise:
+    all models are verified before the first folder is written.
+    """
+    for one in options:
+        one.validate()
+    first = options[0]
+    if any(o.project is not None for o in options):
+        raise UnsupportedError("--project", "takes one model", "export them together, and add the folders to a project")
+    board = load_board(first.board) if first.board not in (None, "none") else None
+    compiler = find_host_compiler(first.compiler) if first.verify else None
+    prepared = [_prepare(s, o, progress) for s, o in zip(sources, options, strict=True)]
+    names = [ready.machine.name for _, ready in prepared]
+    twice = next((n for n in names if names.count(n) > 1), None)
+    if twice is not None:
+        raise InputError("models", f"two of them are called {twice}", "rename a file: C names come from it")
+    progress("placing")
+    plans = _place([ready for _, ready in prepared], first.place, board)
+    checked = [
+        _check(ready, plan, o, board, compiler, progress)
+        for (_, ready), plan, o in zip(prepared, plans, options, strict=True)
+    ]
+    progress("writing")
+    results = []
+    for (model, ready), plan, artifact, o in zip(prepared, plans, checked, options, strict=True):
+        written = write(artifact, Path(out) / ready.machine.name, force=o.force, check=o.check)
+        results.append(_result(model, ready, plan, Path(out) / ready.machine.name, compiler, written))
+    return tuple(results)
+
+
+def _prepare(
+    source: str | Path | Any, options: ExportOptions, progress: Callable[[str], None]
+) -> tuple[Model | Pipeline, Prepared]:
+    progress("reading the model")
+    name = check_prefix(options.name) if options.name is not None else model_name(source)
+    model = load_source(source, name, options.num_iteration, options.start_iteration, options.shapes)
+    return model, _recipe(model, options, progress)
+
+
+def _recipe(model: Model | Pipeline, options: ExportOptions, progress: Callable[[str], None]) -> Prepared:
     """The recipe of the family."""
     if isinstance(model, Pipeline):
         return prepare_signal(model, options, progress)
@@ -108,9 +152,28 @@ def finish(
     """The second half of an export, the same for every family: place, emit, compare with ``compiler`` (None: not
     verified), write the folder ``out``."""
     progress("placing")
-    items = items_of(ready.machine, ready.arena)
-    used = {"flash": _RUNTIME_BYTES} if board is not None else {}
-    plan = place(items, board, options.place, used, spend_ram=ready.spend_ram)
+    (plan,) = _place([ready], options.place, board)
+    artifact = _check(ready, plan, options, board, compiler, progress, out)
+    progress("writing")
+    written = write(artifact, out, force=options.force, check=options.check)
+    return _result(source, ready, plan, out, compiler, written)
+
+
+def _place(models: Sequence[Prepared], wishes: Mapping[str, str], board: Board | None) -> tuple[Plan, ...]:
+    groups = [Group(items_of(m.machine, m.arena), m.spend_ram) for m in models]
+    return place_together(groups, board, wishes, {"flash": _RUNTIME_BYTES} if board is not None else {})
+
+
+def _check(
+    ready: Prepared,
+    plan: Plan,
+    options: ExportOptions,
+    board: Board | None,
+    compiler: HostCompiler | None,
+    progress: Callable[[str], None],
+    out: Path = Path(),
+) -> Artifact:
+    """All files of an export, which ``compiler`` has built and run."""
     progress("emitting")
     proof = (
         f"Verified: the C equals the {ready.against} in Python, every bit." if compiler is not None else "NOT VERIFIED."
@@ -121,10 +184,18 @@ def finish(
         progress("compiling and comparing on this machine")
         verification |= check_host(files, ready.machine, ready.x, ready.y, ready.trace, compiler, ready.status)
     manifest = manifest_of(ready.machine, plan, ready.recorded, verification, VERSION)
-    progress("writing")
     project = _project(options.project, out, ready, board)
-    artifact = Artifact({**files, **_golden_files(ready)}, manifest, project)
-    written = write(artifact, out, force=options.force, check=options.check)
+    return Artifact({**files, **_golden_files(ready)}, manifest, project)
+
+
+def _result(
+    source: Model | Pipeline,
+    ready: Prepared,
+    plan: Plan,
+    out: Path,
+    compiler: HostCompiler | None,
+    written: WriteResult,
+) -> ExportResult:
     traced = ready.trace is not None
     shown = (ready.title, ready.machine, plan, len(ready.x), ready.facts, traced, compiler is not None, ready.details)
     report = Report(*shown, ready.against)
@@ -168,7 +239,8 @@ def board_facts(board: Board) -> dict[str, Any]:
     return {"name": board.name, "title": board.title, "regions": regions}
 
 
-def _default_name(source: str | Path | Any) -> str:
+def model_name(source: str | Path | Any) -> str:
+    """The prefix that a model gets where none is given: of its file, or of its class."""
     return prefix_from(Path(source).stem if isinstance(source, str | Path) else type(source).__name__.lower())
 
 
@@ -181,8 +253,10 @@ __all__ = [
     "check_ld",
     "compare",
     "export",
+    "export_together",
     "inspect",
     "load",
+    "model_name",
     "profile",
     "run",
     "verify",

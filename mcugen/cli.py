@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
@@ -109,6 +110,10 @@ class Optimize(StrEnum):
 
 
 Source = Annotated[Path, typer.Argument(help="A LightGBM model.txt or an .onnx file.", show_default=False)]
+Sources = Annotated[
+    list[Path],
+    typer.Argument(help="A LightGBM model.txt or an .onnx file; several share the memories.", show_default=False),
+]
 Folder = Annotated[Path, typer.Argument(help="A folder that mcugen exported.", show_default=False)]
 Target = Annotated[str, typer.Option(help="Where to run: host, or a board that an emulator runs.")]
 TargetCompiler = Annotated[
@@ -119,19 +124,23 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @app.command()
 def export(
-    source: Source,
+    sources: Sources,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder to write; the model's name by default.")
     ] = None,
     name: Annotated[str | None, typer.Option(help="Prefix of all C names; the file's name by default.")] = None,
     board: Annotated[str, typer.Option(help="A board of `mcugen boards`, or none.")] = "stm32h743",
-    spec: Annotated[Path | None, typer.Option(help="TOML with scale, offset and missing code per input.")] = None,
+    spec: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[MODEL=]FILE", help="TOML with scale, offset and missing code per input."),
+    ] = None,
     input_dtype: Annotated[InputType, typer.Option(help="C type of the inputs.")] = InputType.AUTO,
     float32: Annotated[bool, typer.Option("--float32", help="Nets: float32 instead of int8; needs no data.")] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Nets with LSTM or GRU: one time step a call.")] = False,
     output: Annotated[Output, typer.Option(help="Scores, class index, or the prediction as float.")] = Output.RAW,
     calib: Annotated[
-        Path | None, typer.Option(help="Data (npz, npy, csv): reports the error, finds sensor scales.")
+        list[str] | None,
+        typer.Option(metavar="[MODEL=]FILE", help="Data (npz, npy, csv): reports the error, finds sensor scales."),
     ] = None,
     calib_method: Annotated[CalibMethod, typer.Option(help="How ranges of a net are chosen.")] = CalibMethod.MINMAX,
     int16: Annotated[list[str] | None, typer.Option(metavar="LAYER", help="Nets: int16 for a layer.")] = None,
@@ -156,12 +165,10 @@ def export(
     options = api.ExportOptions(
         name=name,
         board=None if board == "none" else board,
-        spec=spec,
         input_dtype=input_dtype.value,
         float32=float32,
         stream=stream,
         output=output.value,
-        calib=calib,
         calib_method=calib_method.value,
         int16=tuple(int16 or ()),
         shapes=_shapes(shape or []),
@@ -178,15 +185,47 @@ def export(
         compiler=compiler,
         project=project.value if project is not None else None,
     )
-    with _progress(api.EXPORT_STEPS) as progress:
-        result = api.export(source, out, options, progress)
-    for line in summary_lines(result.report):
-        _out.say(line)
-    for line in result.report.details if explain else ():
-        _out.say(line)
-    _print_memory(result, explain)
-    new, same = len(result.written.written), len(result.written.unchanged)
-    _out.say(f"wrote     {result.out} ({new} files, {same} unchanged)")
+    each = _options_of_each(sources, options, spec or [], calib or [])
+    with _progress(api.EXPORT_STEPS * len(sources)) as progress:
+        if len(sources) == 1:
+            results: tuple[api.ExportResult, ...] = (api.export(sources[0], out, each[0], progress),)
+        else:
+            results = api.export_together(sources, out or Path(), each, progress)
+    for result in results:
+        for line in summary_lines(result.report):
+            _out.say(line)
+        for line in result.report.details if explain else ():
+            _out.say(line)
+    _print_memory(results, explain)
+    for result in results:
+        new, same = len(result.written.written), len(result.written.unchanged)
+        _out.say(f"wrote     {result.out} ({new} files, {same} unchanged)")
+
+
+def _options_of_each(
+    sources: list[Path], options: api.ExportOptions, spec: list[str], calib: list[str]
+) -> list[api.ExportOptions]:
+    """The options of every model: a file is for all, or for the one that stands before a ``=``."""
+    if len(sources) > 1 and options.name is not None:
+        raise InputError("--name", "is for one model", "several have the names of their files")
+    names = [api.model_name(s) for s in sources]
+    return [
+        replace(options, spec=_file_of("--spec", spec, n, names), calib=_file_of("--calib", calib, n, names))
+        for n in names
+    ]
+
+
+def _file_of(option: str, words: list[str], name: str, names: list[str]) -> Path | None:
+    files: dict[str, list[str]] = {}
+    for word in words:
+        model, found, path = word.partition("=")
+        mine = bool(found) and len(names) > 1 and model in names
+        files.setdefault(model if mine else "", []).append(path if mine else word)
+    chosen = files.get(name) or files.get("") or []
+    if len(chosen) > 1:
+        hint = "once for all models, or MODEL=FILE for each" if len(names) > 1 else ""
+        raise InputError(option, f"{chosen[1]} is the second file", hint)
+    return Path(chosen[0]) if chosen else None
 
 
 @app.command()
@@ -354,8 +393,10 @@ def _placements(words: list[str]) -> dict[str, str]:
     return wishes
 
 
-def _print_memory(result: api.ExportResult, explain: bool) -> None:
-    for line in (*memory_lines(result.plan, explain), *usage_lines(result.plan)):
+def _print_memory(results: Sequence[api.ExportResult], explain: bool) -> None:
+    plans = [r.plan for r in results]
+    whole = tuple(a for p in plans for a in p.assignments)
+    for line in (*memory_lines(replace(plans[0], assignments=whole), explain), *usage_lines(plans, explain)):
         _out.say(line)
     _out.print("~ sizes of code are estimates; mcugen profile measures them")
 

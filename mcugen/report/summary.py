@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcugen.core.op import MachineOp
@@ -89,6 +90,18 @@ def memory_lines(plan: Plan, explain: bool) -> list[str]:
     return lines
 
 
-def usage_lines(plan: Plan) -> list[str]:
-    """Used bytes of each memory that is used."""
-    return [f"{u.region:<6} {u.used:>9,} of {u.available:,} bytes available to models" for u in plan.usage if u.used]
+def usage_lines(plans: Sequence[Plan], explain: bool) -> list[str]:
+    """Used bytes of each memory that is used, over all plans, which were made together; what more of a fast memory
+    would buy, where it would buy something, or with ``explain`` in any case."""
+    first = plans[0]
+    lines = []
+    for i, u in enumerate(first.usage):
+        used = sum(p.usage[i].used for p in plans)
+        if used:
+            lines.append(f"{u.region:<6} {used:>9,} of {u.available:,} bytes available to models")
+    for region, saved in first.next_kib:
+        if saved >= 0.5:
+            lines.append(f"{region:<6} the next KiB would save about {saved:.0f} stall cycles a run (estimate)")
+        elif explain:
+            lines.append(f"{region:<6} the next KiB would save nothing: what gains there is there")
+    return lines

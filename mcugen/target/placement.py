@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from mcugen.core.op import Item
@@ -23,6 +24,7 @@ from mcugen.target.plan import Assignment, Plan, PlanDoesNotFitError, Usage, sec
 from mcugen.target.stalls import Traffic, stall_cycles
 
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_KIB = 1024
 _ROLES = ("table", "code", "arena")
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_WISHES: Mapping[str, str] = MappingProxyType({})
@@ -43,12 +45,57 @@ def place(
     needs RAM anyway, and takes the fastest with room.
     Raises InputError for a wish that cannot be met, PlanDoesNotFitError when a memory is too small.
     """
+    return place_together([Group(tuple(items), spend_ram)], board, overrides, fixed_usage)[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """The items of one model; ``spend_ram`` as for place()."""
+
+    items: tuple[Item, ...]
+    spend_ram: bool = True
+
+
+def place_together(
+    groups: Sequence[Group],
+    board: Board | None,
+    overrides: Mapping[str, str] = _NO_WISHES,
+    fixed_usage: Mapping[str, int] = _NOTHING,
+) -> tuple[Plan, ...]:
+    """Several models in one budget: the plan of each group, in order. ``usage`` of each is what that model takes.
+
+    Errors as for place(); a memory is too small when all of them together do not fit. Every model is taken to run
+    once in the time that ``reads_per_run`` counts.
+    """
+    items = tuple(i for g in groups for i in g.items)
     _check_items(items)
     if board is None:
         if overrides:
             raise InputError("--place", "there are no memories to choose from without a board", "name one with --board")
-        return Plan(None, tuple(_unplaced(i) for i in items), ())
-    return _Placer(items, board, overrides, fixed_usage).run(spend_ram)
+        return tuple(Plan(None, tuple(_unplaced(i) for i in g.items), ()) for g in groups)
+    movable = [i for g in groups for i in g.items if g.spend_ram or i.role == "arena"]
+    placer = _Placer(items, board, overrides, fixed_usage)
+    placer.run(movable)
+    more = _next_kib(placer, items, board, overrides, fixed_usage, movable)
+    return tuple(placer.plan(g.items, more) for g in groups)
+
+
+def _next_kib(
+    placer: _Placer,
+    items: tuple[Item, ...],
+    board: Board,
+    overrides: Mapping[str, str],
+    fixed: Mapping[str, int],
+    movable: Sequence[Item],
+) -> tuple[tuple[str, float], ...]:
+    """Stall cycles a run that another KiB of each fast memory would save: the plan made again with it."""
+    found = []
+    for region in placer.fast_regions():
+        larger = tuple(replace(r, reserve=r.reserve - _KIB) if r is region else r for r in board.regions)
+        again = _Placer(items, replace(board, regions=larger), overrides, fixed)
+        again.run(movable)
+        found.append((region.name, max(0.0, placer.stalls() - again.stalls())))
+    return tuple(found)
 
 
 def _unplaced(item: Item) -> Assignment:
@@ -83,18 +130,26 @@ class _Placer:
         self.region: dict[str, Region] = {}
         self.reason: dict[str, str] = {}
 
-    def run(self, spend_ram: bool) -> Plan:
+    def run(self, movable: Sequence[Item]) -> None:
+        """Decide; ``movable``: items that may leave their place unasked."""
         for symbol, region in self.wishes.items():
             self.region[symbol], self.reason[symbol] = region, "asked for with --place"
         free = [i for i in self.items if i.symbol not in self.wishes]
         for item in sorted(free, key=lambda i: (-i.size, i.symbol)):
             self._settle(item)
-        movable = free if spend_ram else [i for i in free if i.role == "arena"]
-        for region in sorted(self._fast_regions(), key=lambda r: (r.wait, r.fill)):
-            self._move_into(region, movable)
+        free = [i for i in movable if i.symbol not in self.wishes]
+        for region in sorted(self.fast_regions(), key=lambda r: (r.wait, r.fill)):
+            self._move_into(region, free)
         for region in self.board.regions:
             self._check_fits(region)
-        return Plan(self.board, tuple(self._assignment(i) for i in self.items), self._usage())
+
+    def plan(self, items: Sequence[Item], next_kib: tuple[tuple[str, float], ...]) -> Plan:
+        """The result for some of the items."""
+        return Plan(self.board, tuple(self._assignment(i) for i in items), self._usage(items), next_kib)
+
+    def stalls(self) -> float:
+        """Estimated stall cycles a run, over all items."""
+        return sum(stall_cycles(i, self.region[i.symbol], self.board, self.traffic) for i in self.items)
 
     # -- wishes
 
@@ -128,9 +183,9 @@ class _Placer:
             unit = max(unit, self.board.core.cache_line)
         return -(-item.size // unit) * unit
 
-    def _contents(self, region: Region) -> list[tuple[str, int]]:
+    def _contents(self, region: Region, items: Sequence[Item] | None = None) -> list[tuple[str, int]]:
         parts = [("fixed parts of the export", self.fixed.get(region.name, 0))]
-        for i in self.items:
+        for i in self.items if items is None else items:
             at = self.region.get(i.symbol)
             if at is region or (region.home and i.role != "arena"):
                 moved = at is not None and at is not region
@@ -167,7 +222,8 @@ class _Placer:
         else:
             self.reason[item.symbol] = "constants and code stay in place unless moving them saves cycles"
 
-    def _fast_regions(self) -> list[Region]:
+    def fast_regions(self) -> list[Region]:
+        """Memories that something may move into unasked."""
         return [r for r in self.board.regions if r.auto and not r.home]
 
     def _move_into(self, region: Region, free: Iterable[Item]) -> None:
@@ -223,7 +279,8 @@ class _Placer:
             reason += f"; DMA: align to {self.board.core.cache_line} and maintain the data cache"
         return Assignment(item, region.name, section_of(item, region), reason, copied)
 
-    def _usage(self) -> tuple[Usage, ...]:
+    def _usage(self, items: Sequence[Item]) -> tuple[Usage, ...]:
         return tuple(
-            Usage(r.name, sum(size for _, size in self._contents(r)), r.available, r.usable) for r in self.board.regions
+            Usage(r.name, sum(size for _, size in self._contents(r, items)), r.available, r.usable)
+            for r in self.board.regions
         )

@@ -55,11 +55,15 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Assignments in the order of the items; usage in the order of the board's regions (none without a board)."""
+    """Assignments in the order of the items; usage in the order of the board's regions (none without a board).
+
+    ``next_kib``: by fast memory, the stall cycles a run that another KiB of it would save (an estimate).
+    """
 
     board: Board | None
     assignments: tuple[Assignment, ...]
     usage: tuple[Usage, ...]
+    next_kib: tuple[tuple[str, float], ...] = ()
 
     def of(self, symbol: str) -> Assignment:
         """The assignment of a symbol; KeyError if there is none."""
