@@ -186,3 +186,68 @@ def _table(keys: Array, kind: int, amount: int, low: int, size: int, dtype: DTyp
     cost -= _SHARE * keys.size * dtype.size * (most == 0)
     cost += _PEEL_COST * peel
     return cost, (kind, amount, low, cells, most, peel)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lookup:
+    """Small coarse tables, by shift alone: ``shift`` (C,); ``first_cell`` (C + 1,) into ``cells``, one more than a
+
+    column has cells: the keys below each cell, and below the end. Keys are stored as what they are above the first, in
+    units of ``2**unit`` (C,): in 16 bits, where that is enough for all of them.
+    """
+
+    unit: Array
+    shift: Array
+    first_cell: Array
+    cells: Array
+
+
+_LOOKUP_SHARE = 0.1  # instructions that one byte of a small table must save
+_LOOKUP_STEP = 8.0  # instructions of one step of a binary search
+
+
+def make_lookup(columns: Columns) -> Lookup:
+    """The table of each column that saves more instructions than its bytes are worth."""
+    keys = parts(columns.keys, columns.count)
+    unit = np.array([_unit(k) for k in keys], np.int64)
+    found = [_lookup(k, int(u)) for k, u in zip(keys, unit, strict=True)]
+    return Lookup(
+        unit=unit,
+        shift=np.array([f[0] for f in found], np.int64),
+        first_cell=np.concatenate([[0], np.cumsum([f[1].size for f in found])]).astype(np.int64),
+        cells=np.concatenate([f[1] for f in found]).astype(np.int64) if found else _NONE,
+    )
+
+
+def stored_keys(columns: Columns, lookup: Lookup) -> Array:
+    """All keys above the first of their column, in units: uint16 or uint32."""
+    keys = [(k - k[0]) >> u for k, u in zip(parts(columns.keys, columns.count), lookup.unit, strict=True)]
+    flat = np.concatenate(keys) if keys else _NONE
+    return flat.astype(np.uint16 if flat.max(initial=0) <= DType.U16.max else np.uint32)
+
+
+def _unit(keys: Array) -> int:
+    """The power of two that divides all distances from the first key."""
+    every = int(np.bitwise_or.reduce(keys - keys[0]))
+    return (every & -every).bit_length() - 1 if every else 0
+
+
+def lookup_cells(keys: Array, shift: int) -> Array:
+    """(cells + 1,) keys in lower cells, with cells of ``2**shift`` keys."""
+    size = ((int(keys[-1]) - int(keys[0])) >> shift) + 1
+    below, count = cells_of(keys, cell_of(keys, SHIFT, shift, 0, int(keys[0]), DType.I32), size, 0)
+    return np.append(below, below[-1] + count[-1])
+
+
+def _lookup(keys: Array, unit: int) -> tuple[int, Array]:
+    """The shift from units to cells, and the cells."""
+    span = (int(keys[-1]) - int(keys[0])) >> unit
+    best, found = float("inf"), (0, _NONE)
+    for shift in range(max(0, span.bit_length() - 8), max(span.bit_length(), 1)):
+        cells = lookup_cells(keys, unit + shift)
+        inside = np.diff(cells)
+        steps = float((inside * np.log2(inside + 1.0)).sum() / max(inside.sum(), 1))
+        cost = _LOOKUP_STEP * steps + _LOOKUP_SHARE * cells.size
+        if cost < best:
+            best, found = cost, (shift, cells)
+    return found

@@ -24,7 +24,7 @@ EPS = {DType.F64: 2.0**-53, DType.F32: 2.0**-24}
 class PackedLeaves:
     """``leaf`` (L, V) of ``dtype``; ``base`` (K,) int32 or the float type; ``unit`` is 1.0 for floats.
 
-    ``shift`` (T,): the leaves of tree t count ``2**shift`` units (``narrow_leaves``); all zeros otherwise.
+    ``factor`` (T,): the leaves of tree t count ``factor`` units (``narrow_leaves``); all ones otherwise.
     """
 
     dtype: DType
@@ -32,7 +32,7 @@ class PackedLeaves:
     base: Array
     unit: float
     bound: Bound
-    shift: Array
+    factor: Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,8 +73,8 @@ def pack_leaves(source: LeafSource, dtype: DType, where: str) -> PackedLeaves:
     return _pack_float(source, dtype, where) if dtype.is_float else _pack_fixed(source, dtype, where)
 
 
-def _unshifted(source: LeafSource) -> Array:
-    return np.zeros(source.first.size - 1, np.int64)
+def _same_unit(source: LeafSource) -> Array:
+    return np.ones(source.first.size - 1, np.int64)
 
 
 def rounding_of_sums(source: LeafSource, eps: float) -> Array:
@@ -100,7 +100,7 @@ def _pack_float(source: LeafSource, dtype: DType, where: str) -> PackedLeaves:
         base = source.base.astype(dtype.np)
     if dtype is DType.F64:
         # The library adds the same doubles in the same order: the same bits.
-        return PackedLeaves(dtype, leaf, base, 1.0, bound_of(source, np.zeros(source.outputs)), _unshifted(source))
+        return PackedLeaves(dtype, leaf, base, 1.0, bound_of(source, np.zeros(source.outputs)), _same_unit(source))
     if not np.isfinite(leaf).all() or not np.isfinite(base).all():
         raise UnsupportedError(where, "a leaf is too large for float32", "use --leaf float64")
     largest = np.maximum(np.abs(source.low()), np.abs(source.high()))
@@ -110,7 +110,7 @@ def _pack_float(source: LeafSource, dtype: DType, where: str) -> PackedLeaves:
     worst = np.maximum.reduceat(gap, source.first[:-1], axis=0)
     error = source.per_output(worst) + np.abs(base.astype(np.float64) - source.base)
     error = error * (1 + 2.0**-20) + rounding_of_sums(source, EPS[dtype]) + rounding_of_sums(source, EPS[DType.F64])
-    return PackedLeaves(dtype, leaf, base, 1.0, bound_of(source, error), _unshifted(source))
+    return PackedLeaves(dtype, leaf, base, 1.0, bound_of(source, error), _same_unit(source))
 
 
 def _pack_fixed(source: LeafSource, dtype: DType, where: str) -> PackedLeaves:
@@ -152,7 +152,7 @@ def _try_unit(source: LeafSource, low: Array, high: Array, dtype: DType, exponen
     bases = np.array([base_error(source, offset, base, k, unit) for k in range(source.outputs)])
     error = source.per_output(worst) * (1 + 2.0**-20) + bases + rounding_of_sums(source, EPS[DType.F64])
     leaf = q.astype(dtype.np)
-    return PackedLeaves(dtype, leaf, base.astype(np.int32), unit, bound_of(source, error), _unshifted(source))
+    return PackedLeaves(dtype, leaf, base.astype(np.int32), unit, bound_of(source, error), _same_unit(source))
 
 
 def tree_peak(q: Array, first: Array) -> Array:

@@ -14,7 +14,7 @@ from mcugen.core.types import Array, Bound, DType, Loc, Model, QParams, TensorTy
 from mcugen.errors import InternalError, UnsupportedError
 from mcugen.trees.branches import order_trees
 from mcugen.trees.choose import Choices, Chooser, Parts, plain_choice
-from mcugen.trees.coarse import make_coarse
+from mcugen.trees.coarse import make_coarse, make_lookup
 from mcugen.trees.columns import Columns, code_nodes
 from mcugen.trees.decisions import decide_nodes
 from mcugen.trees.forest import LinearLeaves
@@ -26,13 +26,16 @@ from mcugen.trees.ops import (
     DivideScores,
     RankCoarse,
     RankInputs,
+    RankLookup,
     ScaleScores,
     Softmax,
     SumBranches,
     SumLeaves,
     SumLinear,
+    SumPacked,
     Transform,
 )
+from mcugen.trees.packed import make_words, pair_up, word_bits
 from mcugen.trees.ranking import Ranking
 from mcugen.trees.signals import InputSpec
 from mcugen.trees.source import Average, Decide, Link, TreeEnsemble
@@ -173,6 +176,8 @@ class _Lowering:
         if way == "coarse":
             coarse = make_coarse(columns, spec.dtype, tables.low_share())
             op = RankCoarse(*operands, spec.dtype, columns, has, sentinel, coarse)
+        elif way == "lookup":
+            op = RankLookup(*operands, spec.dtype, columns, has, sentinel, make_lookup(columns))
         else:
             op = RankInputs(*operands, spec.dtype, columns, has, sentinel)
         self._add(op, "rank", TensorType((max(columns.n_columns, 1),), columns.rank_dtype))
@@ -181,8 +186,18 @@ class _Lowering:
         leaves, operands = choices.leaves, (("rank",), ("score",), ensemble.loc)
         op: Summing
         if choices.summing == "branches":
-            order = order_trees(tables, int(leaves.base.size), leaves.shift, not leaves.dtype.is_float)
+            order = order_trees(tables, int(leaves.base.size), leaves.factor, not leaves.dtype.is_float)
             op = SumBranches(*operands, tables, leaves, order)
+        elif choices.summing == "packed":
+            pairs = pair_up(tables)
+            bits = word_bits(tables, pairs)
+            if bits is None:
+                raise InternalError(str(ensemble.loc), "packed trees were chosen that do not fit their words")
+            order = np.lexsort(
+                (np.arange(tables.n_trees), -leaves.factor, np.arange(tables.n_trees) % leaves.base.size)
+            )
+            words = make_words(tables, pairs, bits, leaves.leaf[:, 0], order)
+            op = SumPacked(*operands, tables, leaves, bits, words)
         else:
             op = SumLeaves(*operands, tables, leaves)
         fixed = not leaves.dtype.is_float

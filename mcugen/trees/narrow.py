@@ -23,14 +23,17 @@ from mcugen.trees.leaves import (
     tree_peak,
 )
 
-_MOST_SHIFT = 10
+_MOST_OCTAVES = 10  # between the coarsest and the finest unit
+_FINER = 400  # tries
+#: Units within an octave: one, then more, as long as the bound asks for them.
+_STEPS = (0, 1, 2, 3, 4)
 
 
 @dataclass(frozen=True, slots=True)
 class Narrow:
-    """``most``: the largest magnitude of a leaf that is free; ``strict``: none may be larger.
+    """``most``: the largest magnitude of a leaf that is free; ``strict``: none may be larger, but units need not be
 
-    ``error``: the bound of the score that is wanted (None: as the largest magnitude gives it).
+    powers of two. ``error``: the bound of the score that is wanted (None: as the largest magnitude gives it).
     """
 
     most: int
@@ -58,53 +61,63 @@ def narrow_leaves(source: LeafSource, wanted: Narrow) -> PackedLeaves | None:
     """Leaves as ``wanted``; None where int32 sums, or the bound, cannot be had (or a leaf has several values)."""
     if source.value.shape[1] != 1:
         return None
-    low, high = source.low()[:, 0], source.high()[:, 0]
-    half = high / 2 - low / 2
-    if not np.isfinite(half).all() or not half.max(initial=0.0) > 0.0:
+    half = (source.high() / 2 - source.low() / 2)[:, 0]
+    if not np.isfinite(half).all() or not 1e-200 < half.max(initial=0.0) < 1e200:
         return None
-    with np.errstate(divide="ignore"):
-        exponent = np.ceil(np.log2(half / (wanted.most - 0.5)))
-    top = float(exponent.max())
-    exponent = np.maximum(exponent, top - _MOST_SHIFT)
-    if not -900.0 < top < 900.0:
-        return None
-    exponent = exponent.astype(np.int64)
-    packed = _try(source, low, high, exponent, wanted)
-    tries = 0
-    while packed is not None and wanted.error is not None and packed.bound.error > wanted.error:
-        if wanted.strict or tries == 400:
-            return None
+    unit = np.maximum(half / (wanted.most - 0.5), half.max() / (wanted.most - 0.5) / 2.0**_MOST_OCTAVES)
+    found: PackedLeaves | None = None
+    if wanted.strict:
+        for bits in _STEPS:
+            found = _try(source, unit, bits, wanted.most)
+            if found is not None and (wanted.error is None or found.bound.error <= wanted.error):
+                return found
+        return found if wanted.error is None else None
+    for _ in range(_FINER):
+        found = _try(source, unit, 0, None)
+        if found is None or wanted.error is None or found.bound.error <= wanted.error:
+            return found
         # The trees that cost most become finer by one bit; their leaves take a longer instruction.
-        coarse = exponent >= np.quantile(exponent, 0.9, method="lower")
-        exponent = exponent - coarse
-        packed = _try(source, low, high, exponent, wanted)
-        tries += 1
-    return packed
+        unit = np.where(unit >= np.quantile(unit, 0.9, method="lower"), unit / 2, unit)
+    return None
 
 
-def _try(source: LeafSource, low: Array, high: Array, exponent: Array, wanted: Narrow) -> PackedLeaves | None:
-    """Leaves with tree t in units of ``2**exponent[t]``, or None if something does not fit."""
-    least = int(exponent.min())
-    unit, shift = 2.0**least, exponent - least
-    if shift.max(initial=0) > 30:
-        return None
+def _units(least: Array, bits: int) -> tuple[float, Array]:
+    """A unit of the whole, a power of two, and the factor of each tree: at least ``least``, of ``bits`` + 1 bits."""
+    fine = np.floor(np.log2(least.min())) - bits
+    factor = np.ceil(least / 2.0**fine)
+    step = 2.0 ** np.maximum(np.floor(np.log2(factor)) - bits, 0)
+    factor = np.ceil(factor / step) * step
+    whole = factor.astype(np.int64)
+    common = int(np.gcd.reduce(whole))
+    power = common & -common
+    return 2.0**fine * power, whole // power
+
+
+def _try(source: LeafSource, least: Array, bits: int, most: int | None) -> PackedLeaves | None:
+    """Leaves with tree t in units of about ``least[t]``, or None if something does not fit."""
+    unit, factor = _units(least, bits)
     sizes = np.diff(source.first)
-    scale = np.ldexp(1.0, exponent)
-    steps = np.rint((low / 2 + high / 2) / scale)
+    scale = unit * factor  # exact: few bits
+    middle = (source.low() / 2 + source.high() / 2)[:, 0]
+    steps = np.rint(middle / scale)
     leaf_scale = np.repeat(scale, sizes)
     real = source.value[:, 0] / leaf_scale - np.repeat(steps, sizes)
     q = np.rint(real)
-    if wanted.strict and np.abs(q).max(initial=0) > wanted.most:
+    if most is not None and np.abs(q).max(initial=0) > most:
         return None
-    offset = np.ldexp(steps, shift)[:, None]
+    offset = (steps * factor)[:, None]
     base = np.rint(source.base / unit + source.per_output(offset))
-    peak = np.ldexp(tree_peak(np.abs(q), source.first), shift)[:, None]
+    peak = tree_peak(np.abs(q), source.first)[:, None] * factor[:, None]
     # No prefix of the int32 sum overflows, in any order: the base and all magnitudes together fit.
     if (np.abs(base) + source.per_output(peak)).max() > INT32 or np.abs(offset).max() > 2.0**52:
         return None
-    worst = np.maximum.reduceat(np.abs(real - q) * leaf_scale, source.first[:-1])[:, None]
+    gap = np.abs(real - q) * (1 + 2.0**-20) + 2.0**-40 * (np.abs(real) + 1)  # the division rounds
+    worst = np.maximum.reduceat(gap * leaf_scale, source.first[:-1])[:, None]
     bases = np.array([base_error(source, offset, base, k, unit) for k in range(source.outputs)])
-    error = source.per_output(worst) * (1 + 2.0**-20) + bases + rounding_of_sums(source, EPS[DType.F64])
+    error = source.per_output(worst) + bases + rounding_of_sums(source, EPS[DType.F64])
     dtype = DType.I16 if np.abs(q).max(initial=0) <= DType.I16.max else DType.I32
-    leaf = q.astype(dtype.np)[:, None]
-    return PackedLeaves(dtype, leaf, base.astype(np.int32), unit, bound_of(source, error), shift)
+    if np.abs(q).max(initial=0) > DType.I32.max:
+        return None
+    return PackedLeaves(
+        dtype, q.astype(dtype.np)[:, None], base.astype(np.int32), unit, bound_of(source, error), factor
+    )

@@ -36,6 +36,24 @@ typedef struct {
     uint32_t count;
 } mcg_category32_t;
 
+/* A numeric column with a coarse table (mcg_trees_lookup.h): its first key, and how far the last is above it. */
+typedef struct {
+    int32_t first;
+    uint32_t span;
+    uint16_t input;
+    uint16_t count;        /* keys; ranks are 0..count */
+    uint16_t missing_rank; /* rank of NaN */
+    uint8_t unit;          /* keys are stored in units of 1 << unit above the first */
+    uint8_t shift;         /* from units to cells, of which there are (span >> unit >> shift) + 1 */
+} mcg_lookup_t;
+
+/* Trees that stand together: how many, the sum they add to, and the units that their leaves count. */
+typedef struct {
+    int32_t trees;
+    int32_t output;
+    int32_t units;
+} mcg_tree_group_t;
+
 /* Input types, and the integers whose order is theirs. A float's key is its bit pattern with the negative half
  * mirrored: no FPU, and deaf to -ffast-math and flush-to-zero. Infinity's key bounds the numbers: beyond it is NaN. */
 typedef double mcg_input_f64;

@@ -53,7 +53,7 @@ class SumBranches(Summing):
     @property
     def groups(self) -> tuple[TreeGroup, ...]:
         """What each function holds."""
-        return group_trees(self.tables, self._outputs, self.leaves.shift, self.order)
+        return group_trees(self.tables, self._outputs, self.leaves.factor, self.order)
 
     def check(self, types: Mapping[str, TensorType]) -> None:
         rank = value_type(types, self.inputs[0], "SumBranches")
@@ -61,13 +61,16 @@ class SumBranches(Summing):
         t = self.tables
         ok = rank.shape == (max(t.n_columns, 1),) and score.shape == (self._outputs,)
         ok = ok and score.dtype is self.sum_dtype and self.leaves.leaf.shape == (t.column.size + t.n_trees, 1)
-        ok = ok and self.leaves.shift.shape == (t.n_trees,) and t.deepest <= MOST_DEPTH
+        factor = self.leaves.factor
+        ok = (
+            ok and factor.shape == (t.n_trees,) and bool(np.all(factor & (factor - 1) == 0)) and t.deepest <= MOST_DEPTH
+        )
         ok = ok and np.array_equal(np.sort(self.order), np.arange(t.n_trees))
         by_output = self.order % self._outputs
         ok = ok and bool(np.all(np.diff(by_output) >= 0))
         same = np.flatnonzero(np.diff(by_output) == 0)
         # Floats in the order of the library, integers from coarse units to fine ones.
-        step = np.diff(self.order if self.leaves.dtype.is_float else -self.leaves.shift[self.order])
+        step = np.diff(self.order if self.leaves.dtype.is_float else -factor[self.order])
         ok = ok and bool(np.all(step[same] >= 0))
         if not ok:
             raise InternalError(str(self.loc), "SumBranches: tables do not fit the types of its operands")

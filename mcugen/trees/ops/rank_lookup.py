@@ -1,0 +1,138 @@
+"""RankLookup: the ranks of RankInputs by a loop over columns with small coarse tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from mcugen.core.op import Cost, Item, Names, OpText
+from mcugen.core.passes import value_type
+from mcugen.core.types import Array, DType, TensorType
+from mcugen.errors import InternalError
+from mcugen.trees.coarse import Lookup, lookup_cells, stored_keys
+from mcugen.trees.columns import Columns
+from mcugen.trees.ranking import Ranking, parts
+from mcugen.trees.support import code_item, define, never_empty, short_type, table_item
+
+_CODE_BYTES = 180
+_COLUMN = np.dtype(
+    [
+        ("first", "<i4"),
+        ("span", "<u4"),
+        ("input", "<u2"),
+        ("count", "<u2"),
+        ("missing_rank", "<u2"),
+        ("unit", "u1"),
+        ("shift", "u1"),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankLookup(Ranking):
+    """x (F,) -> rank (columns,), exact: 32-bit keys, no sentinel, and zero is a number."""
+
+    kernel: ClassVar[tuple[str, str]] = ("MCG_T_NAME", "include/mcg_trees_lookup.h")
+
+    lookup: Lookup
+
+    def check(self, types: Mapping[str, TensorType]) -> None:
+        x = value_type(types, self.inputs[0], "RankLookup")
+        rank = value_type(types, self.outputs[0], "RankLookup")
+        c, t = self.columns, self.lookup
+        ok = x.dtype is self.dtype and rank.shape == (max(c.n_columns, 1),) and rank.dtype is c.rank_dtype
+        ok = ok and (c.n_columns == 0 or max(c.feature.max(initial=0), c.category_feature.max(initial=0)) < x.count)
+        ok = ok and lookup_obstacle(c, self.dtype, bool(self.has_sentinel.any())) is None
+        for i, keys in enumerate(parts(c.keys, c.count)):
+            cells = t.cells[t.first_cell[i] : t.first_cell[i + 1]]
+            unit, shift = int(t.unit[i]), int(t.shift[i])
+            ok = ok and bool(np.all(keys[1:] >= keys[:-1]) and np.all((keys - keys[0]) % (1 << unit) == 0))
+            ok = ok and max(unit, shift) < 32 and np.array_equal(lookup_cells(keys, unit + shift), cells)
+        if not ok:
+            raise InternalError(str(self.loc), "RankLookup: a table does not fit the keys of its column")
+
+    def eval(self, *args: Array) -> tuple[Array, ...]:
+        """(N, F) inputs -> (N, columns) int64 ranks."""
+        return (self.ranks(args[0]),)
+
+    @property
+    def _cell_dtype(self) -> DType:
+        return DType.U8 if self.columns.top_rank <= DType.U8.max else DType.U16
+
+    def _rows(self) -> Array:
+        """(C,) the structs."""
+        c, t = self.columns, self.lookup
+        keys = parts(c.keys, c.count)
+        rows = np.zeros(c.n_numeric, _COLUMN)
+        rows["first"] = [k[0] for k in keys]
+        rows["span"] = [int(k[-1]) - int(k[0]) for k in keys]
+        rows["input"], rows["count"], rows["missing_rank"] = c.feature, c.count, c.missing_rank
+        rows["unit"], rows["shift"] = t.unit, t.shift
+        return rows
+
+    def items(self, prefix: str) -> tuple[Item, ...]:
+        c = self.columns
+        found = [code_item(f"{prefix}_rank", _CODE_BYTES, 30 * c.n_columns, "ranks the inputs")]
+        if c.n_numeric:
+            rows = self._rows()
+            about = "first key, span, input, keys, rank of a missing value, unit, shift"
+            item = table_item(f"{prefix}_columns", "mcg_lookup_t", rows, 3 * c.n_numeric, about)
+            found.append(replace(item, align=4))
+            keys = stored_keys(c, self.lookup)
+            about = "sorted thresholds of each column, above its first, in units"
+            found.append(table_item(f"{prefix}_keys", _ctype(keys), keys, 1.5 * c.n_numeric, about))
+            cell = self._cell_dtype
+            cells = self.lookup.cells.astype(cell.np)
+            about = "keys below each coarse cell"
+            found.append(table_item(f"{prefix}_cells", cell.ctype, cells, 2 * c.n_numeric, about))
+        if c.category_feature.size:
+            groups = np.stack([c.category_feature, c.category_count], axis=1).astype(np.uint16)
+            reads = float(np.ceil(np.log2(c.category_count + 1.0)).sum())
+            about = "input, number of categories"
+            found.append(table_item(f"{prefix}_groups", "mcg_category16_t", groups, len(groups), about))
+            codes = never_empty(c.categories.astype(np.int32))
+            found.append(table_item(f"{prefix}_categories", "int32_t", codes, reads, "categories that have a code"))
+        return tuple(found)
+
+    def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
+        c = self.columns
+        macros = {
+            "NAME": f"{prefix}_rank",
+            "SECTION": names.section[f"{prefix}_rank"],
+            "TYPE": short_type(self.dtype),
+            "RANK": f"{prefix}_rank_t",
+            "COLUMNS": f"{c.n_numeric}",
+            "KEY": _ctype(stored_keys(c, self.lookup)),
+            "CELL": self._cell_dtype.ctype,
+            "GROUPS": f"{c.category_feature.size}",
+            "EXACT": str(int(c.exact)),
+        }
+        text = f"typedef {c.rank_dtype.ctype} {prefix}_rank_t;\n\n"
+        text += define("MCG_T", macros) + '#include "mcugen/mcg_trees_lookup.h"\n'
+        tables = [
+            names.table.get(f"{prefix}_{t}", "NULL") for t in ("columns", "keys", "cells", "groups", "categories")
+        ]
+        return OpText(("mcg_trees.h",), text, f"{prefix}_rank({', '.join(tables)}, {args[0]}, {results[0]});")
+
+    def cost(self) -> Cost:
+        c = self.columns
+        steps = float(np.ceil(np.log2(c.category_count + 1.0)).sum()) + 2.0 * c.n_numeric
+        worst = int(np.ceil(np.log2(c.count + 1.0)).sum() + np.ceil(np.log2(c.category_count + 1.0)).sum())
+        return Cost(reads=steps + c.n_columns, macs=0, steps=steps, worst_steps=worst)
+
+
+def _ctype(data: Array) -> str:
+    return f"uint{8 * data.itemsize}_t"
+
+
+def lookup_obstacle(columns: Columns, dtype: DType, sentinels: bool) -> str | None:
+    """Why a model cannot have this op, or None."""
+    if dtype is DType.F64:
+        return "keys of 64 bits"
+    if columns.zero_missing.any() or sentinels:
+        return "inputs with a sentinel, or where zero is missing"
+    widest = max(columns.feature.max(initial=0), columns.category_feature.max(initial=0), columns.top_rank)
+    return "more than 65,535 inputs or thresholds of one" if widest > DType.U16.max else None
