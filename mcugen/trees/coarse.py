@@ -190,12 +190,13 @@ def _table(keys: Array, kind: int, amount: int, low: int, size: int, dtype: DTyp
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lookup:
-    """Small coarse tables, by shift alone: ``shift`` (C,); ``first_cell`` (C + 1,) into ``cells``, one more than a
+    """Small coarse tables, by shift alone: ``peel`` (C,) as in Coarse; ``shift`` (C,); ``first_cell`` (C + 1,) into
 
-    column has cells: the keys below each cell, and below the end. Keys are stored as what they are above the first, in
-    units of ``2**unit`` (C,): in 16 bits, where that is enough for all of them.
+    ``cells``, one more than a column has cells: the keys below each cell, and below the end. Keys are stored as what
+    they are above the one behind which cells begin, in units of ``2**unit`` (C,): 16 bits, where that holds all.
     """
 
+    peel: Array
     unit: Array
     shift: Array
     first_cell: Array
@@ -203,51 +204,54 @@ class Lookup:
 
 
 _LOOKUP_SHARE = 0.1  # instructions that one byte of a small table must save
-_LOOKUP_STEP = 8.0  # instructions of one step of a binary search
+_LOOKUP_STEP = 8.0  # instructions of one more comparison
 
 
 def make_lookup(columns: Columns) -> Lookup:
     """The table of each column that saves more instructions than its bytes are worth."""
-    keys = parts(columns.keys, columns.count)
-    unit = np.array([_unit(k) for k in keys], np.int64)
-    found = [_lookup(k, int(u)) for k, u in zip(keys, unit, strict=True)]
+    found = [_lookup(keys) for keys in parts(columns.keys, columns.count)]
     return Lookup(
-        unit=unit,
-        shift=np.array([f[0] for f in found], np.int64),
-        first_cell=np.concatenate([[0], np.cumsum([f[1].size for f in found])]).astype(np.int64),
-        cells=np.concatenate([f[1] for f in found]).astype(np.int64) if found else _NONE,
+        peel=np.array([f[0] for f in found], np.int64),
+        unit=np.array([f[1] for f in found], np.int64),
+        shift=np.array([f[2] for f in found], np.int64),
+        first_cell=np.concatenate([[0], np.cumsum([f[3].size for f in found])]).astype(np.int64),
+        cells=np.concatenate([f[3] for f in found]).astype(np.int64) if found else _NONE,
     )
 
 
 def stored_keys(columns: Columns, lookup: Lookup) -> Array:
-    """All keys above the first of their column, in units: uint16 or uint32."""
-    keys = [(k - k[0]) >> u for k, u in zip(parts(columns.keys, columns.count), lookup.unit, strict=True)]
+    """All keys above the first with a cell, in units: uint16 or uint32. A key below it is never compared: 0."""
+    split = parts(columns.keys, columns.count)
+    keys = [np.maximum(k - k[p], 0) >> u for k, p, u in zip(split, lookup.peel, lookup.unit, strict=True)]
     flat = np.concatenate(keys) if keys else _NONE
     return flat.astype(np.uint16 if flat.max(initial=0) <= DType.U16.max else np.uint32)
 
 
-def _unit(keys: Array) -> int:
-    """The power of two that divides all distances from the first key."""
-    every = int(np.bitwise_or.reduce(keys - keys[0]))
+def _unit(keys: Array, peel: int) -> int:
+    """The power of two that divides all distances from the first key with a cell."""
+    every = int(np.bitwise_or.reduce(np.maximum(keys - keys[peel], 0)))
     return (every & -every).bit_length() - 1 if every else 0
 
 
-def lookup_cells(keys: Array, shift: int) -> Array:
+def lookup_cells(keys: Array, peel: int, shift: int) -> Array:
     """(cells + 1,) keys in lower cells, with cells of ``2**shift`` keys."""
-    size = ((int(keys[-1]) - int(keys[0])) >> shift) + 1
-    below, count = cells_of(keys, cell_of(keys, SHIFT, shift, 0, int(keys[0]), DType.I32), size, 0)
+    size = ((int(keys[-1]) - int(keys[peel])) >> shift) + 1
+    below, count = cells_of(keys, cell_of(keys, SHIFT, shift, 0, int(keys[peel]), DType.I32), size, peel)
     return np.append(below, below[-1] + count[-1])
 
 
-def _lookup(keys: Array, unit: int) -> tuple[int, Array]:
-    """The shift from units to cells, and the cells."""
-    span = (int(keys[-1]) - int(keys[0])) >> unit
-    best, found = float("inf"), (0, _NONE)
-    for shift in range(max(0, span.bit_length() - 8), max(span.bit_length(), 1)):
-        cells = lookup_cells(keys, unit + shift)
-        inside = np.diff(cells)
-        steps = float((inside * np.log2(inside + 1.0)).sum() / max(inside.sum(), 1))
-        cost = _LOOKUP_STEP * steps + _LOOKUP_SHARE * cells.size
-        if cost < best:
-            best, found = cost, (shift, cells)
+def _lookup(keys: Array) -> tuple[int, int, int, Array]:
+    """Peel, unit, the shift from units to cells, and the cells."""
+    best, found = float("inf"), (0, 0, 0, _NONE)
+    for peel in (0, 1) if keys.size > 1 and keys[0] < keys[1] else (0,):
+        unit = _unit(keys, peel)
+        span = (int(keys[-1]) - int(keys[peel])) >> unit
+        for shift in range(max(0, span.bit_length() - 8), max(span.bit_length(), 1)):
+            cells = lookup_cells(keys, peel, unit + shift)
+            inside = np.diff(cells)
+            steps = inside * np.minimum((inside + 1.0) / 2, np.log2(inside + 1.0) + 1)
+            cost = _LOOKUP_STEP * float(steps.sum() / max(inside.sum(), 1)) + _LOOKUP_SHARE * cells.size
+            cost += _LOOKUP_SHARE * 2 * keys.size * (span > DType.U16.max)
+            if cost < best:
+                best, found = cost, (peel, unit, shift, cells)
     return found

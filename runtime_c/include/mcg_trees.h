@@ -36,8 +36,10 @@ typedef struct {
     uint32_t count;
 } mcg_category32_t;
 
-/* A numeric column with a coarse table (mcg_trees_lookup.h): its first key, and how far the last is above it. */
+/* A numeric column with a coarse table (mcg_trees_lookup.h): its first key; the one behind which cells begin, the first or
+ * the second; and how far the last is above that. */
 typedef struct {
+    int32_t lowest;
     int32_t first;
     uint32_t span;
     uint16_t input;
@@ -45,6 +47,8 @@ typedef struct {
     uint16_t missing_rank; /* rank of NaN */
     uint8_t unit;          /* keys are stored in units of 1 << unit above the first */
     uint8_t shift;         /* from units to cells, of which there are (span >> unit >> shift) + 1 */
+    uint16_t keys;         /* the column's first key and cell in their tables */
+    uint16_t cells;
 } mcg_lookup_t;
 
 /* Trees that stand together: how many, the sum they add to, and the units that their leaves count. */

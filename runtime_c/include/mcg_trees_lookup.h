@@ -5,6 +5,7 @@
  *   MCG_T_TYPE    f32 i32 i16 u16 i8 u8         MCG_T_RANK     uint8_t uint16_t
  *   MCG_T_COLUMNS number of numeric columns     MCG_T_CELL     uint8_t uint16_t: cells
  *   MCG_T_KEY     uint16_t uint32_t: stored keys
+ *   MCG_T_SCAN    1: cells hold few keys, which are compared one by one
  *   MCG_T_GROUPS  number of categorical columns MCG_T_EXACT    1: categories match whole numbers only
  *
  * void NAME(columns, keys, cells, groups, categories, x, rank)
@@ -12,8 +13,8 @@
  *   cells   of a column: for each cell the number of keys in lower cells, and once more behind the last
  *   groups  [GROUPS]; categories: all groups' categories, ascending within a group
  *   x       the caller's inputs; rank [COLUMNS + GROUPS]
- * Where first < key(x) <= last, the cell is (key(x) - first - 1) >> unit >> shift: it never falls as the key rises, so that the rank
- * lies between its number and the next one's; a binary search settles it.
+ * Where first < key(x) <= last (first: the second key, where the first stands far from it), the cell is (key(x) - first - 1) >> unit >> shift: it never falls as the key rises, so that the rank
+ * lies between its number and the next one's; comparisons settle it.
  *
  * Rounding: none. Overflow: none. Aliasing: rank must not overlap x. Cost: about 30 instructions a column.
  * SPDX-License-Identifier: MIT-0
@@ -29,29 +30,37 @@ MCG_T_SECTION static void MCG_T_NAME(const mcg_lookup_t *columns, const MCG_T_KE
         const mcg_lookup_t *const column = &columns[c];
         const MCG_PASTE(mcg_key_, MCG_T_TYPE) key = MCG_PASTE(mcg_key_of_, MCG_T_TYPE)(&x[column->input]);
         const int32_t first = column->first;
-        const uint32_t above = (uint32_t)key - (uint32_t)first - 1u;
         uint32_t low;
-        if (above < column->span) {
-            const uint32_t units = above >> column->unit;
-            const MCG_T_CELL *const cell = &cells[units >> column->shift];
-            uint32_t high = cell[1];
-            low = cell[0];
-            while (low < high) {
-                const uint32_t middle = (low + high) >> 1;
-                if (keys[middle] <= units) {
-                    low = middle + 1u;
-                } else {
-                    high = middle;
-                }
-            }
-        } else if (MCG_PASTE(mcg_is_nan_, MCG_T_TYPE)(key)) {
+        if (MCG_PASTE(mcg_is_nan_, MCG_T_TYPE)(key)) {
             low = column->missing_rank;
+        } else if (key <= first) {
+            low = (uint32_t)(key > column->lowest);
         } else {
-            low = key > first ? column->count : 0u;
+            const uint32_t above = (uint32_t)key - (uint32_t)first - 1u;
+            low = column->count;
+            if (above < column->span) {
+                const uint32_t units = above >> column->unit;
+                const MCG_T_CELL *const cell = &cells[column->cells + (units >> column->shift)];
+                const MCG_T_KEY *const own = &keys[column->keys];
+                low = cell[0];
+#if MCG_T_SCAN
+                while (own[low] <= units) { /* not so the last key of the column */
+                    ++low;
+                }
+#else
+                uint32_t high = cell[1];
+                while (low < high) {
+                    const uint32_t middle = (low + high) >> 1;
+                    if (own[middle] <= units) {
+                        low = middle + 1u;
+                    } else {
+                        high = middle;
+                    }
+                }
+#endif
+            }
         }
         rank[c] = (MCG_T_RANK)low;
-        keys += column->count;
-        cells += (column->span >> column->unit >> column->shift) + 2u;
     }
 #else
     (void)columns;
@@ -80,6 +89,7 @@ MCG_T_SECTION static void MCG_T_NAME(const mcg_lookup_t *columns, const MCG_T_KE
 #undef MCG_T_RANK
 #undef MCG_T_COLUMNS
 #undef MCG_T_CELL
+#undef MCG_T_SCAN
 #undef MCG_T_KEY
 #undef MCG_T_GROUPS
 #undef MCG_T_EXACT

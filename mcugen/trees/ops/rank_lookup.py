@@ -18,8 +18,11 @@ from mcugen.trees.ranking import Ranking, parts
 from mcugen.trees.support import code_item, define, never_empty, short_type, table_item
 
 _CODE_BYTES = 180
+#: Keys of a cell that are compared one by one; a binary search among more.
+_FEW = 6
 _COLUMN = np.dtype(
     [
+        ("lowest", "<i4"),
         ("first", "<i4"),
         ("span", "<u4"),
         ("input", "<u2"),
@@ -27,6 +30,8 @@ _COLUMN = np.dtype(
         ("missing_rank", "<u2"),
         ("unit", "u1"),
         ("shift", "u1"),
+        ("keys", "<u2"),
+        ("cells", "<u2"),
     ]
 )
 
@@ -48,9 +53,11 @@ class RankLookup(Ranking):
         ok = ok and lookup_obstacle(c, self.dtype, bool(self.has_sentinel.any())) is None
         for i, keys in enumerate(parts(c.keys, c.count)):
             cells = t.cells[t.first_cell[i] : t.first_cell[i + 1]]
-            unit, shift = int(t.unit[i]), int(t.shift[i])
-            ok = ok and bool(np.all(keys[1:] >= keys[:-1]) and np.all((keys - keys[0]) % (1 << unit) == 0))
-            ok = ok and max(unit, shift) < 32 and np.array_equal(lookup_cells(keys, unit + shift), cells)
+            peel, unit, shift = int(t.peel[i]), int(t.unit[i]), int(t.shift[i])
+            above = np.maximum(keys - keys[peel], 0)
+            ok = ok and bool(np.all(keys[1:] >= keys[:-1]) and np.all(above % (1 << unit) == 0))
+            ok = ok and (peel == 0 or bool(keys[0] < keys[1])) and max(unit, shift) < 32
+            ok = ok and np.array_equal(lookup_cells(keys, peel, unit + shift), cells)
         if not ok:
             raise InternalError(str(self.loc), "RankLookup: a table does not fit the keys of its column")
 
@@ -67,10 +74,12 @@ class RankLookup(Ranking):
         c, t = self.columns, self.lookup
         keys = parts(c.keys, c.count)
         rows = np.zeros(c.n_numeric, _COLUMN)
-        rows["first"] = [k[0] for k in keys]
-        rows["span"] = [int(k[-1]) - int(k[0]) for k in keys]
+        rows["lowest"] = [k[0] for k in keys]
+        rows["first"] = [k[p] for k, p in zip(keys, t.peel, strict=True)]
+        rows["span"] = [int(k[-1]) - int(k[p]) for k, p in zip(keys, t.peel, strict=True)]
         rows["input"], rows["count"], rows["missing_rank"] = c.feature, c.count, c.missing_rank
         rows["unit"], rows["shift"] = t.unit, t.shift
+        rows["keys"], rows["cells"] = np.cumsum(c.count) - c.count, t.first_cell[:-1]
         return rows
 
     def items(self, prefix: str) -> tuple[Item, ...]:
@@ -78,7 +87,9 @@ class RankLookup(Ranking):
         found = [code_item(f"{prefix}_rank", _CODE_BYTES, 30 * c.n_columns, "ranks the inputs")]
         if c.n_numeric:
             rows = self._rows()
-            about = "first key, span, input, keys, rank of a missing value, unit, shift"
+            about = (
+                "first key, key before the cells, span, input, keys, rank of a missing value, unit, shift, keys, cells"
+            )
             item = table_item(f"{prefix}_columns", "mcg_lookup_t", rows, 3 * c.n_numeric, about)
             found.append(replace(item, align=4))
             keys = stored_keys(c, self.lookup)
@@ -106,6 +117,7 @@ class RankLookup(Ranking):
             "RANK": f"{prefix}_rank_t",
             "COLUMNS": f"{c.n_numeric}",
             "KEY": _ctype(stored_keys(c, self.lookup)),
+            "SCAN": str(int(np.diff(self.lookup.cells).max(initial=0) <= _FEW)),
             "CELL": self._cell_dtype.ctype,
             "GROUPS": f"{c.category_feature.size}",
             "EXACT": str(int(c.exact)),
@@ -135,4 +147,5 @@ def lookup_obstacle(columns: Columns, dtype: DType, sentinels: bool) -> str | No
     if columns.zero_missing.any() or sentinels:
         return "inputs with a sentinel, or where zero is missing"
     widest = max(columns.feature.max(initial=0), columns.category_feature.max(initial=0), columns.top_rank)
-    return "more than 65,535 inputs or thresholds of one" if widest > DType.U16.max else None
+    widest = max(widest, columns.keys.size, 257 * columns.n_numeric)
+    return "more than 65,535 inputs, thresholds or cells" if widest > DType.U16.max else None
