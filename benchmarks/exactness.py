@@ -22,6 +22,7 @@ import numpy as np
 import mcugen
 from mcugen.build import ExportResult
 from mcugen.core.types import Array, DType
+from mcugen.emit.parts import ports_of
 from mcugen.exported import open_folder
 from mcugen.trees.proof import summing_op
 from mcugen.trees.signals import InputSpec, Signal
@@ -113,12 +114,10 @@ def run_c(folder: Path, result: ExportResult, x: Array) -> tuple[Array, Array]:
     """Outputs and leaves of the exported C."""
     export = open_folder(folder)
     model, trace = result.model, result.reference.trace
-    x_type, y_type = model.types[model.inputs[0]], model.types[model.outputs[0]]
-    signature = (x_type.dtype, x_type.count, y_type.dtype, y_type.count)
     trees = summing_op(model).tables.n_trees
     with (
         build_shared(export.files, sources_of(export.files), find_host_compiler(), ("-DMCG_TRACE",)) as library,
-        HostModel(library, export.name, *signature, leaf_type=DType.of(str(trace.dtype)), trees=trees) as host,
+        HostModel(library, export.name, *ports_of(model), leaf_type=DType.of(str(trace.dtype)), trees=trees) as host,
     ):
         return host.run(x), host.leaves(x)
 

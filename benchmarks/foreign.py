@@ -16,6 +16,7 @@ from typing import Any
 
 import lightgbm
 
+from mcugen.core.ports import one_each
 from mcugen.core.types import DType
 from mcugen.emulate.image import BoardModel
 from mcugen.resources import resource_dir
@@ -115,7 +116,7 @@ def foreign_model(generator: str, model_file: Path, outputs: int) -> BoardModel:
     files["foreign.h"] = _HEADER.encode()
     files["body.h"] = b"#pragma GCC system_header\n" + body.encode()
     files["foreign.c"] = (_WRAPPER % wrapped).encode()
-    return BoardModel("foreign", files, DType.F32, sizes["features"], DType.F64, outputs)
+    return BoardModel("foreign", files, *one_each(DType.F32, sizes["features"], DType.F64, outputs))
 
 
 def _m2cgen(booster: lightgbm.Booster, outputs: int) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mcugen.core.ports import split_rows
 from mcugen.core.types import Model
 from mcugen.ctext.idents import check_prefix, prefix_from
 from mcugen.doctor.verbs import check_elf, check_ld
@@ -15,6 +16,7 @@ from mcugen.emit.artifact import Artifact
 from mcugen.emit.files import WriteResult, write
 from mcugen.emit.manifest import manifest_of
 from mcugen.emit.model import ABI, items_of, model_files, runtime_files
+from mcugen.emit.parts import ports_of
 from mcugen.emit.project import ProjectModel, project_files, project_name
 from mcugen.errors import InputError, UnsupportedError
 from mcugen.exported import compare, profile, run, verify
@@ -215,7 +217,13 @@ def _project(kind: str | None, out: Path, ready: Prepared, board: Board | None) 
 
 def _golden_files(ready: Prepared) -> dict[str, bytes]:
     name, sha256 = ready.machine.name, ready.machine.source.sha256
-    tensors = [GoldenTensor("x", "input", ready.golden.x), GoldenTensor("y", "output", ready.golden.y)]
+    ins, outs = ports_of(ready.machine)
+    sides = ((ins, ready.golden.x, "input"), (outs, ready.golden.y, "output"))
+    tensors = [
+        GoldenTensor(p.name, role, a)
+        for ports, rows, role in sides
+        for p, a in zip(ports, split_rows(ports, rows), strict=True)
+    ]
     if ready.golden.status is not None:
         tensors.append(GoldenTensor("status", "status", ready.golden.status))
     digest = bytes.fromhex(sha256) if len(sha256) == 64 else hashlib.sha256(sha256.encode("ascii")).digest()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,12 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from mcugen.core.ports import Port, Ports, join_rows, split_rows
+from mcugen.core.store import npy_bytes, npz_bytes
 from mcugen.core.stream import OK, statuses
-from mcugen.core.types import Array, DType, Feature, TensorType
+from mcugen.core.types import Array, DType, Feature
 from mcugen.ctext.idents import check_prefix
 from mcugen.emit.artifact import MANIFEST, SCHEMA, is_safe_path
 from mcugen.emit.files import write_file
 from mcugen.emit.model import ABI, machine_ops
+from mcugen.emit.parts import ports_of
 from mcugen.emulate.image import BoardModel
 from mcugen.errors import DiffersError, InputError, InternalError, McugenError
 from mcugen.frontends.load import read_bytes
@@ -33,6 +36,7 @@ from mcugen.verify.hostbuild import HostModel, build_shared
 
 _Progress = Callable[[str], None]
 _AGAIN = "export the model again"
+_IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,8 +48,8 @@ class ExportedFolder:
     manifest: dict[str, Any]
     files: dict[str, bytes]
     features: tuple[Feature, ...]
-    input: TensorType
-    output: TensorType
+    inputs: Ports
+    outputs: Ports
     state_bytes: int = 0
 
     @property
@@ -62,14 +66,7 @@ class ExportedFolder:
         if path in self.changed:
             raise InputError(str(self.path / path), "was changed after the export", _AGAIN)
         found = read_references(self.files[path], path)
-        machine = found.machine
-        x, y = machine.types[machine.inputs[0]], machine.types[machine.outputs[0]]
-        if (x.dtype, x.shape, y.dtype, y.shape) != (
-            self.input.dtype,
-            self.input.shape,
-            self.output.dtype,
-            self.output.shape,
-        ):
+        if ports_of(found.machine) != (self.inputs, self.outputs):
             raise InputError(str(self.path / path), f"its tensors are not those of {MANIFEST}", _AGAIN)
         return found
 
@@ -79,9 +76,9 @@ class ExportedFolder:
         if path not in self.files:
             raise InputError(str(self.path), f"{path} is missing", _AGAIN)
         golden = read_golden(self.files[path], str(self.path / path))
-        for role, kind in (("input", self.input), ("output", self.output)):
+        for role, ports in (("input", self.inputs), ("output", self.outputs)):
             tensors = golden.of_role(role)
-            if len(tensors) != 1 or tensors[0].dtype is not kind.dtype or tensors[0].shape != kind.shape:
+            if tuple(Port(t.name, t.dtype, t.shape) for t in tensors) != ports:
                 raise InputError(str(self.path / path), f"its {role} is not that of {MANIFEST}", _AGAIN)
         return golden
 
@@ -95,10 +92,8 @@ class ExportedFolder:
         return BoardModel(
             self.name,
             self.files,
-            self.input.dtype,
-            self.input.count,
-            self.output.dtype,
-            self.output.count,
+            self.inputs,
+            self.outputs,
             self.manifest.get("board"),
             {s["symbol"]: s["region"] for s in placed},
             self.state_bytes,
@@ -118,12 +113,11 @@ class ExportedFolder:
     @contextmanager
     def host(self, compiler: str | None = None) -> Iterator[HostModel]:
         """The C of the folder, compiled on this machine; InputError if that fails and somebody changed it."""
-        x, y = self.input, self.output
         chosen = find_host_compiler(compiler)
         with (
             self.blaming_changes(),
             build_shared(self.files, sources_of(self.files), chosen) as library,
-            HostModel(library, self.name, x.dtype, x.count, y.dtype, y.count, state_bytes=self.state_bytes) as host,
+            HostModel(library, self.name, self.inputs, self.outputs, state_bytes=self.state_bytes) as host,
         ):
             yield host
 
@@ -144,12 +138,13 @@ def open_folder(path: Path) -> ExportedFolder:
         raise InputError(where, "is from another version of mcugen", _AGAIN)
     try:
         name, paths = check_prefix(manifest["name"]), list(manifest["files"].items())
-        x, y = (_tensor(manifest[side]) for side in ("inputs", "outputs"))
+        x, y = (tuple(map(_port, manifest[side])) for side in ("inputs", "outputs"))
         features = tuple(map(_feature, manifest["inputs"][0]["features"]))
         state_bytes = manifest["state"]["bytes"] if "state" in manifest else 0
         good = type(state_bytes) is int and 0 <= state_bytes < 2**24 and ("state" not in manifest or state_bytes > 0)
         good = good and all(is_safe_path(p) and isinstance(digest, str) for p, digest in paths)
-        good = good and (not features or x.shape == (len(features),))
+        good = good and (not features or [p.shape for p in x] == [(len(features),)])
+        good = good and bool(x and y) and len({p.name for p in (*x, *y)}) == len(x) + len(y)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, McugenError):
         good = False
     if not good:
@@ -158,13 +153,12 @@ def open_folder(path: Path) -> ExportedFolder:
     return ExportedFolder(path, name, manifest, files, features, x, y, state_bytes)
 
 
-def _tensor(entries: list[dict[str, Any]]) -> TensorType:
-    """The only tensor of a side; an exception of any of the usual kinds if it is none."""
-    (entry,) = entries
+def _port(entry: dict[str, Any]) -> Port:
+    """An input or output; an exception of any of the usual kinds if it is none."""
     shape = tuple(entry["shape"])
-    if not shape or not all(type(d) is int and 0 < d < 2**24 for d in shape):
+    if not shape or not all(type(d) is int and 0 < d < 2**24 for d in shape) or not _IDENT.fullmatch(entry["name"]):
         raise ValueError(shape)
-    return TensorType(shape, DType.of(entry["dtype"]))
+    return Port(entry["name"], DType.of(entry["dtype"]), shape)
 
 
 def _feature(entry: dict[str, Any]) -> Feature:
@@ -182,8 +176,8 @@ def run(
     progress: _Progress = lambda step: None,
     compiler: str | None = None,
 ) -> tuple[Array, list[str]]:
-    """What the C gives for the rows of ``input_file``, written to ``output_file`` (npy) in the C output type,
-    unscaled.
+    """What the C gives for the rows of ``input_file``, written to ``output_file`` in the C output type,
+    unscaled: npy, shaped as in the model file, or npz with a key for each of several outputs.
 
     Rows for a model with state are the pushes of one run from a fresh state; it gives a row for each push that is due.
     ``target``: the host or a board with an emulator; ``compiler``: a C compiler for it, found by default. Also returns
@@ -201,10 +195,10 @@ def run(
             ran = run_target(export.board_model(), x, target, compiler, "-O2", count=False)[0]
         y, status = ran.y, ran.status
     y = y[status == OK]
-    buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, y, allow_pickle=False)
-    write_file(output_file, buffer.getvalue())
-    return y, list(warnings)
+    results = split_rows(export.outputs, y)
+    named = {p.name: a for p, a in zip(export.outputs, results, strict=True)}
+    write_file(output_file, npy_bytes(results[0]) if len(results) == 1 else npz_bytes(named))
+    return results[0] if len(results) == 1 else y, list(warnings)
 
 
 def verify(
@@ -264,8 +258,14 @@ class _Run:
 def _golden_run(golden: Golden) -> _Run:
     status = golden.of_role("status")
     zeros = np.zeros(golden.vectors, np.int32)
-    x, y = golden.of_role("input")[0].data, golden.of_role("output")[0].data
+    x, y = _rows_of(golden, "input"), _rows_of(golden, "output")
     return _Run("golden vectors", x, y, status[0].data if status else zeros)
+
+
+def _rows_of(golden: Golden, role: str) -> Array:
+    """Rows of the tensors of a role."""
+    tensors = golden.of_role(role)
+    return join_rows(tuple(Port(t.name, t.dtype, t.shape) for t in tensors), [t.data for t in tensors])
 
 
 def _calls(export: ExportedFolder, host: HostModel, x: Array) -> tuple[Array, Array]:
@@ -304,7 +304,7 @@ def profile(
     export = open_folder(folder)
     board = counting_board(target or export.manifest.get("board") or DEFAULT_TARGET)
     refs = export.references()
-    x = export.golden().of_role("input")[0].data
+    x = _rows_of(export.golden(), "input")
     if input_file is not None:
         x, _ = refs.read(input_file)
     progress("compiling")

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mcugen.core.types import Array
 from mcugen.errors import InputError, InternalError
 
 _FORMAT = "mcugen-store/1"
@@ -33,6 +34,22 @@ def pack(value: Any) -> bytes:
             # A fixed date: two exports of one model are the same bytes.
             info = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
             archive.writestr(info, entry.getvalue(), zipfile.ZIP_DEFLATED, 4)
+    return buffer.getvalue()
+
+
+def npy_bytes(data: Array) -> bytes:
+    """An array as a .npy file."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.ascontiguousarray(data), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def npz_bytes(arrays: Mapping[str, Array]) -> bytes:
+    """Named arrays as a .npz file; the same arrays give the same bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in arrays.items():
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0)), npy_bytes(data))
     return buffer.getvalue()
 
 

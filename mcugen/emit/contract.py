@@ -6,6 +6,7 @@ from mcugen.core.types import Bound, DType, Feature, Model, TensorType
 from mcugen.ctext.comments import comment_text
 from mcugen.ctext.idents import unique_identifiers
 from mcugen.ctext.literals import float64_literal
+from mcugen.emit.parts import port_texts
 
 
 def number(value: float) -> str:
@@ -114,9 +115,10 @@ def bits_ctype(dtype: DType) -> str:
 
 def net_lines(model: Model, verified: str) -> list[str]:
     """The comment at the top of a net's header: what x and y hold."""
-    x, y = model.types[model.inputs[0]], model.types[model.outputs[0]]
     lines = [f"Source sha256 {model.source.sha256}", verified, ""]
-    lines += [f"Input: {_tensor_text(x)}.", f"Output: {_tensor_text(y)}."]
+    for p in port_texts(model):
+        name = "" if p.only else f" {p.port.name} ({p.value})"
+        lines.append(f"{'Input' if p.is_input else 'Output'}{name}: {_tensor_text(model.types[p.value])}.")
     lines += [f"Classes: {', '.join(model.labels)}."] if model.labels else []
     lines += ["", *model.notes] if model.notes else []
     return [comment_text(line) for line in lines]
@@ -145,12 +147,11 @@ def _tensor_text(t: TensorType) -> str:
 
 def net_macros(model: Model) -> list[str]:
     """Sizes, scales and zero points as macros."""
-    upper = model.name.upper()
     lines = []
-    for side, value in (("INPUT", model.inputs[0]), ("OUTPUT", model.outputs[0])):
-        t = model.types[value]
-        lines.append(f"#define {upper}_{side}S {t.count}")
-        if t.q is not None:
-            lines.append(f"#define {upper}_{side}_SCALE {float64_literal(t.q.scale)} /* {number(t.q.scale)} */")
-            lines.append(f"#define {upper}_{side}_ZERO_POINT ({t.q.zero_point})")
+    for p in port_texts(model):
+        q = model.types[p.value].q
+        lines.append(f"#define {p.count} {p.port.count}")
+        if q is not None:
+            lines.append(f"#define {p.prefix}_SCALE {float64_literal(q.scale)} /* {number(q.scale)} */")
+            lines.append(f"#define {p.prefix}_ZERO_POINT ({q.zero_point})")
     return lines

@@ -9,8 +9,8 @@ import math
 from typing import Any
 
 from mcugen.core.stream import StateLayout, rhythm, state_layout
-from mcugen.core.types import Feature, Model, TensorType
-from mcugen.emit.parts import ABI, machine_ops
+from mcugen.core.types import Feature, Model
+from mcugen.emit.parts import ABI, PortText, machine_ops, port_texts
 from mcugen.target.plan import Assignment, Plan
 
 
@@ -18,6 +18,7 @@ def manifest_of(
     model: Model, plan: Plan, options: dict[str, Any], verification: dict[str, Any], version: str
 ) -> dict[str, Any]:
     """The manifest without the list of files, which the writer adds."""
+    ports = port_texts(model)
     layout = state_layout(machine_ops(model))
     state = {} if layout is None else {"state": _state(model, layout)}
     return state | {
@@ -26,8 +27,10 @@ def manifest_of(
         "source": {"name": model.source.name, "format": model.source.format, "sha256": model.source.sha256},
         "options": options,
         "board": plan.board.name if plan.board is not None else None,
-        "inputs": [_tensor("x", model.types[model.inputs[0]]) | {"features": [_feature(f) for f in model.features]}],
-        "outputs": [_tensor("y", model.types[model.outputs[0]]) | {"labels": list(model.labels)}],
+        "inputs": [
+            _tensor(p, model) | {"features": [_feature(f) for f in model.features]} for p in ports if p.is_input
+        ],
+        "outputs": [_tensor(p, model) | {"labels": list(model.labels)} for p in ports if not p.is_input],
         "bounds": {
             name: {"error": b.error, "low": _finite(b.range_low), "high": _finite(b.range_high)}
             for name, b in model.bounds.items()
@@ -52,8 +55,11 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _tensor(name: str, t: TensorType) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": name, "dtype": t.dtype.label, "shape": list(t.shape)}
+def _tensor(p: PortText, model: Model) -> dict[str, Any]:
+    t = model.types[p.value]
+    entry: dict[str, Any] = {"name": p.port.name, "dtype": t.dtype.label, "shape": list(t.shape)}
+    if not p.only:
+        entry["value"] = p.value
     if t.q is not None:
         entry |= {"scale": t.q.scale, "zero_point": t.q.zero_point}
     return entry

@@ -6,7 +6,7 @@ from mcugen.core.op import Item, MachineOp, op_prefixes
 from mcugen.core.types import Model, TensorType
 from mcugen.ctext.literals import float32_literal
 from mcugen.emit import contract
-from mcugen.emit.parts import ABI, machine_ops, size_assertions
+from mcugen.emit.parts import ABI, PortText, machine_ops, port_texts, size_assertions
 from mcugen.emit.render import render
 from mcugen.emit.tables import names_of, table_text
 from mcugen.target.arena import ALIGN, ArenaPlan
@@ -30,12 +30,9 @@ def arena_bytes(arena: ArenaPlan) -> int:
 
 def net_header(model: Model, arena: ArenaPlan, verified: str) -> str:
     """The header: contract with scales and zero points, sizes, the functions."""
-    x, y = model.types[model.inputs[0]], model.types[model.outputs[0]]
     return render(
         "net.h.j2",
-        name=model.name,
-        upper=model.name.upper(),
-        title=contract.title(model),
+        **_common(model),
         contract=contract.net_lines(model, verified),
         guard=f"{model.name.upper()}_H",
         abi=ABI,
@@ -43,19 +40,17 @@ def net_header(model: Model, arena: ArenaPlan, verified: str) -> str:
         arena_bytes=arena_bytes(arena),
         arena_align=ALIGN,
         layers=len(model.ops),
-        in_type=x.dtype.ctype,
-        out_type=y.dtype.ctype,
-        quantize=is_quantized(x),
-        dequantize=is_quantized(y),
+        sizes=_sizes_text(model),
     )
 
 
 def net_source(model: Model, plan: Plan, arena: ArenaPlan) -> str:
     """The source: tables, descriptors, the arena, and NAME_compute that calls the layers in order."""
     ops = machine_ops(model)
-    x, y = model.types[model.inputs[0]], model.types[model.outputs[0]]
+    ports = port_texts(model)
     declarations, local = arena_pointers(model, arena)
-    definitions, calls, includes = [], [], {"mcg_quantize.h"} if is_quantized(x) or is_quantized(y) else set()
+    definitions, calls = [], []
+    includes = {"mcg_quantize.h"} if any(is_quantized(model.types[p.value]) for p in ports) else set()
     for i, (op, prefix) in enumerate(zip(ops, op_prefixes(model.name, ops), strict=True)):
         offset = arena.scratch[i]
         names = names_of(plan, scratch="NULL" if offset is None else f"(arena + {offset})")
@@ -66,25 +61,53 @@ def net_source(model: Model, plan: Plan, arena: ArenaPlan) -> str:
         calls += [f"{model.name.upper()}_HOOK({i});", text.call]
     return render(
         "net.c.j2",
-        name=model.name,
-        upper=model.name.upper(),
-        title=contract.title(model),
+        **_common(model),
         includes=sorted(includes),
         assertions=size_assertions(model),
         tables=[table_text(a) for a in plan.assignments if a.item.role == "table"],
         definitions=definitions,
         arena=arena_text(plan.of(f"{model.name}_arena")),
-        in_type=x.dtype.ctype,
-        out_type=y.dtype.ctype,
         body=[*declarations, *calls],
-        quantize=quantize_call(x),
-        dequantize=dequantize_call(y),
+        pointers=[p.port.name for p in ports],
+        steps=[f"{p.port.name} += {p.count};" for p in ports],
     )
+
+
+def _common(model: Model) -> dict[str, object]:
+    """What both files say: parameters and arguments of the call, and the helpers that quantize."""
+    ports = port_texts(model)
+    return {
+        "name": model.name,
+        "upper": model.name.upper(),
+        "title": contract.title(model),
+        "parameters": ", ".join(p.parameter for p in ports),
+        "arguments": ", ".join(p.port.name for p in ports),
+        "helpers": [h for p in ports if (h := _helper(model, p)) is not None],
+    }
+
+
+def _helper(model: Model, p: PortText) -> tuple[str, str] | None:
+    """Declaration and statement of NAME_quantize or NAME_dequantize of a port."""
+    kind = model.types[p.value]
+    if not is_quantized(kind):
+        return None
+    suffix = "" if p.only else f"_{p.port.name}"
+    if p.is_input:
+        declared = f"void {model.name}_quantize{suffix}(const float *real, {kind.dtype.ctype} *{p.port.name})"
+        return declared, quantize_call(kind, p.port.name)
+    declared = f"void {model.name}_dequantize{suffix}(const {p.parameter}, float *real)"
+    return declared, dequantize_call(kind, p.port.name)
+
+
+def _sizes_text(model: Model) -> str:
+    """Who has how many elements, for the comment of NAME_run."""
+    texts = [f"{p.port.name} has {p.count}" for p in port_texts(model)]
+    return ", ".join([texts[0] + " elements", *texts[1:]])
 
 
 def arena_pointers(model: Model, arena: ArenaPlan) -> tuple[list[str], dict[str, str]]:
     """Pointers into the arena, one a value, and the C name of every value."""
-    local = {model.inputs[0]: "x", model.outputs[0]: "y"}
+    local = {p.value: p.port.name for p in port_texts(model)}
     lines = []
     for i, slot in enumerate(sorted(arena.slots, key=lambda s: (s.first, s.value))):
         ctype = model.types[slot.value].dtype.ctype
@@ -107,17 +130,17 @@ def is_quantized(t: TensorType) -> bool:
     return t.q is not None and t.dtype.label in _QUANTIZED
 
 
-def quantize_call(x: TensorType) -> str:
+def quantize_call(x: TensorType, name: str = "x") -> str:
     """The statement of NAME_quantize; empty where there is none."""
     if x.q is None or not is_quantized(x):
         return ""
     scale = float32_literal(x.q.scale)
-    return f"mcg_quantize_{_QUANTIZED[x.dtype.label]}(real, {scale}, {x.q.zero_point}, x, {x.count}u);"
+    return f"mcg_quantize_{_QUANTIZED[x.dtype.label]}(real, {scale}, {x.q.zero_point}, {name}, {x.count}u);"
 
 
-def dequantize_call(y: TensorType) -> str:
+def dequantize_call(y: TensorType, name: str = "y") -> str:
     """The statement of NAME_dequantize; empty where there is none."""
     if y.q is None or not is_quantized(y):
         return ""
     scale = float32_literal(y.q.scale)
-    return f"mcg_dequantize_{_QUANTIZED[y.dtype.label]}(y, {scale}, {y.q.zero_point}, real, {y.count}u);"
+    return f"mcg_dequantize_{_QUANTIZED[y.dtype.label]}({name}, {scale}, {y.q.zero_point}, real, {y.count}u);"

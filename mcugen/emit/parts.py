@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcugen.core.op import MachineOp, OpText
+from mcugen.core.ports import Port, Ports
 from mcugen.core.stream import StateLayout, rhythm
 from mcugen.core.types import DType, Model
 from mcugen.ctext.comments import comment_text
+from mcugen.ctext.idents import sanitize, unique_identifiers
 from mcugen.errors import InternalError
 
 #: Raised when generated files and runtime files of different versions must not be mixed; the same as in mcg.h.
 ABI = 1
+#: Names that the generated functions use beside their inputs and outputs.
+_RESERVED = ("arena", "n", "i", "s", "real", "scratch", *(f"v{i}" for i in range(1000)))
 
 
 def machine_ops(model: Model) -> tuple[MachineOp, ...]:
@@ -23,10 +27,56 @@ def machine_ops(model: Model) -> tuple[MachineOp, ...]:
     return ops
 
 
+def ports_of(model: Model) -> tuple[Ports, Ports]:
+    """Inputs and outputs of the generated functions: x and y, or names from the model file where there are several."""
+    names = [(*model.inputs,), (*model.outputs,)]
+    if len(model.inputs) == len(model.outputs) == 1:
+        return tuple(_ports(model, values, [c]) for values, c in zip(names, ("x", "y"), strict=True))  # type: ignore[return-value]
+    wanted = [*_RESERVED, *(sanitize(v).lower() for v in (*model.inputs, *model.outputs))]
+    idents = unique_identifiers(wanted)[len(_RESERVED) :]
+    split = len(model.inputs)
+    return _ports(model, model.inputs, idents[:split]), _ports(model, model.outputs, idents[split:])
+
+
+def _ports(model: Model, values: Sequence[str], names: Sequence[str]) -> Ports:
+    return tuple(Port(n, model.types[v].dtype, model.types[v].shape) for v, n in zip(values, names, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class PortText:
+    """A port in generated C: whether it is an input, its value in the model, and its macros for count, scale and zero
+    point. ``only``: there is no other on its side, so that functions need not name it."""
+
+    port: Port
+    is_input: bool
+    value: str
+    count: str
+    prefix: str
+    only: bool
+
+    @property
+    def parameter(self) -> str:
+        """Its declaration in a list of parameters."""
+        return f"{'const ' if self.is_input else ''}{self.port.dtype.ctype} *{self.port.name}"
+
+
+def port_texts(model: Model) -> tuple[PortText, ...]:
+    """Inputs, then outputs. Counts: NAME_INPUTS and NAME_OUTPUTS where there is one of each, else NAME_PORT_COUNT."""
+    upper = model.name.upper()
+    single = len(model.inputs) == len(model.outputs) == 1
+    texts = []
+    for side, ports, values in zip(("INPUT", "OUTPUT"), ports_of(model), (model.inputs, model.outputs), strict=True):
+        for port, value in zip(ports, values, strict=True):
+            prefix = f"{upper}_{side}" if single else f"{upper}_{port.name.upper()}"
+            count = f"{prefix}S" if single else f"{prefix}_COUNT"
+            texts.append(PortText(port, side == "INPUT", value, count, prefix, single))
+    return tuple(texts)
+
+
 def size_assertions(model: Model) -> list[str]:
     """Assumptions of the generator that the C compiler checks again."""
     lines = []
-    for value in (model.inputs[0], model.outputs[0]):
+    for value in (*model.inputs, *model.outputs):
         dtype = model.types[value].dtype
         lines.append(f'_Static_assert(sizeof({dtype.ctype}) == {dtype.size}, "{dtype.ctype} has another size here");')
     return sorted(set(lines))

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mcugen.core.ports import split_rows
 from mcugen.core.stream import OK, state_layout
 from mcugen.core.types import Array, Model
 from mcugen.ctext.arrays import array_rows
 from mcugen.emit import contract
-from mcugen.emit.parts import machine_ops
+from mcugen.emit.parts import PortText, machine_ops, port_texts, ports_of
 from mcugen.emit.render import render
 
 _BYTES = 4096
@@ -42,22 +43,63 @@ def selftest_text(model: Model, golden: Vectors) -> tuple[str, int]:
 
 
 def _calls(model: Model, golden: Vectors) -> tuple[str, int]:
-    few = _few(golden)
+    few = _few(model, golden)
+    ins, outs = ports_of(model)
+    texts = port_texts(model)
+    size = sum(p.size for p in (*ins, *outs))
+    tables = [*(_Table(t, a) for t, a in zip(texts, (*split_rows(ins, few.x), *split_rows(outs, few.y)), strict=True))]
     text = render(
         "selftest.c.j2",
-        **_common(model, 0),
+        name=model.name,
         count=len(few.x),
-        inputs=_inputs(model, few.x),
-        outputs=array_rows(_bits(few.y), hexadecimal=True),
+        keep="static " if size > _MOST_ON_STACK else "",  # large tensors would not fit a firmware's stack
+        inputs=[t for t in tables if t.text.is_input],
+        outputs=[t for t in tables if not t.text.is_input],
+        arguments=", ".join(p.name for p in (*ins, *outs)),
     )
     return text, len(few.x)
 
 
-def _few(golden: Vectors) -> Vectors:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Table:
+    """Golden values of a port: ``values`` (N, ...), in C as numbers or, for floats and results, as bit patterns."""
+
+    text: PortText
+    values: Array
+
+    @property
+    def copies(self) -> bool:
+        """Whether an input is copied from its bits."""
+        return self.text.port.dtype.is_float
+
+    @property
+    def ctype(self) -> str:
+        """The element type of the table."""
+        dtype = self.text.port.dtype
+        return dtype.ctype if self.text.is_input and not self.copies else contract.bits_ctype(dtype)
+
+    @property
+    def symbol(self) -> str:
+        """The name of the table."""
+        kind = "inputs" if self.text.is_input else "expected"
+        return kind if self.text.only else f"{kind}_{self.text.port.name}"
+
+    @property
+    def rows(self) -> str:
+        """The table's values in C."""
+        if self.text.is_input and not self.copies:
+            return array_rows(self.values.reshape(-1))
+        return array_rows(_bits(self.values), hexadecimal=True)
+
+
+def _few(model: Model, golden: Vectors) -> Vectors:
     """Few vectors, spread over the golden ones; NaN outputs have no single bit pattern and stay out."""
     row = golden.x[:1].nbytes + golden.y[:1].nbytes
     count = max(1, min(_VECTORS, _BYTES // max(row, 1)))
-    usable = np.flatnonzero(~_has_nan(golden.y))
+    nan = np.zeros(len(golden.y), np.bool_)
+    for y in split_rows(ports_of(model)[1], golden.y):
+        nan |= _has_nan(y)
+    usable = np.flatnonzero(~nan)
     pick = usable[np.unique(np.linspace(0, len(usable) - 1, count).astype(int))] if len(usable) else usable
     return Vectors(golden.x[pick], golden.y[pick])
 

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from mcugen.core.ports import Ports, flat_rows, row_layout, rows_from
 from mcugen.core.stream import PENDING
-from mcugen.core.types import Array, DType
+from mcugen.core.types import Array
 from mcugen.emit.sources import sources_of
 from mcugen.emulate.elf import Elf, read_elf
 from mcugen.emulate.toolchain import CrossCompiler, compile_objects, link
@@ -37,7 +38,7 @@ _PORT_FILES = ("mcg_image.h", "memory.c", "empty.c")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoardModel:
-    """The C of a model and how it is called: ``x`` and ``y`` are its types, ``inputs`` and ``outputs`` elements a row.
+    """The C of a model and how it is called: its ``inputs`` and ``outputs``, whose rows are those of ``core.ports``.
 
     ``files``: path -> content of an export. ``board``: the board it was placed for, or None. ``regions``: memory by
     symbol, as placed. ``state_bytes``: of a model with state, which is called by NAME_init and NAME_push; rows are then
@@ -46,10 +47,8 @@ class BoardModel:
 
     name: str
     files: Mapping[str, bytes]
-    x: DType
-    inputs: int
-    y: DType
-    outputs: int
+    inputs: Ports
+    outputs: Ports
     board: str | None = None
     regions: Mapping[str, str] = field(default_factory=dict)
     state_bytes: int = 0
@@ -136,15 +135,25 @@ def config_text(model: BoardModel) -> str:
     """mcg_image_config.h: which functions of the model the image calls, and with what."""
     name = model.name
     state = f"#define MCG_IMAGE_STATE {name}_state_t\n#define MCG_IMAGE_INIT {name}_init\n"
+    sides = ((model.inputs, "x", "const "), (model.outputs, "y", ""))
+    parameters = [f"{name}_state_t *state_"] if model.state_bytes else []
+    arguments = ["&mcg_image_state"] if model.state_bytes else []
+    ignored = ["(void)state_;"] if model.state_bytes else []
+    for ports, buffer, const in sides:
+        for p, at in zip(ports, row_layout(ports)[0], strict=True):
+            parameters.append(f"{const}{p.dtype.ctype} *{p.name}")
+            arguments.append(f"({const}{p.dtype.ctype} *)({const}void *)(mcg_image_{buffer} + {at})")
+            ignored.append(f"(void){p.name};")
     return (
         f'#include "{name}.h"\n'
         f"#define MCG_IMAGE_RUN {model.entry}\n"
         f"{state if model.state_bytes else ''}"
         f"#define MCG_IMAGE_SELFTEST {name}_selftest\n"
-        f"#define MCG_IMAGE_X {model.x.ctype}\n"
-        f"#define MCG_IMAGE_Y {model.y.ctype}\n"
-        f"#define MCG_IMAGE_INPUTS {model.inputs}\n"
-        f"#define MCG_IMAGE_OUTPUTS {model.outputs}\n"
+        f"#define MCG_IMAGE_PARAMETERS {', '.join(parameters)}\n"
+        f"#define MCG_IMAGE_ARGUMENTS {', '.join(arguments)}\n"
+        f"#define MCG_IMAGE_IGNORE {' '.join(ignored)}\n"
+        f"#define MCG_IMAGE_X_BYTES {row_layout(model.inputs)[1]}\n"
+        f"#define MCG_IMAGE_Y_BYTES {row_layout(model.outputs)[1]}\n"
         f"int32_t {name}_selftest(void) __attribute__((weak));\n"
     )
 
@@ -197,14 +206,19 @@ SECTIONS
 """
 
 
-def due_results(y: Array, status: Array, model: BoardModel, where: str) -> Array:
-    """``y`` with zeros where no result was due; DiffersError where it was written all the same."""
+def due_results(raw: bytes, status: Array, model: BoardModel, where: str) -> Array:
+    """Rows of results from their bytes, one after the other, with zeros where none was due.
+
+    DiffersError where one was written all the same.
+    """
+    y = flat_rows(model.outputs, rows_from(model.outputs, raw))
     pending = status == PENDING
     if not pending.any():
         return y
-    touched = np.flatnonzero((y[pending].view(np.uint8) != UNTOUCHED).any(axis=1))
+    bytes_of = np.frombuffer(raw, np.uint8).reshape(len(status), -1)
+    touched = np.flatnonzero((bytes_of != UNTOUCHED).any(axis=1) & pending)
     if touched.size:
-        row = np.flatnonzero(pending)[touched[0]]
-        raise DiffersError(where, f"{model.entry} writes y for row {row}, though no result is due")
-    out: Array = np.where(pending[:, None], np.zeros(1, y.dtype), y)
+        raise DiffersError(where, f"{model.entry} writes y for row {touched[0]}, though no result is due")
+    out = y.copy()
+    out[pending] = np.zeros(1, y.dtype)
     return out

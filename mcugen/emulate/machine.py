@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mcugen.core.ports import element_type, row_layout
 from mcugen.core.stream import OK, PENDING
 from mcugen.core.types import Array
 from mcugen.emulate.elf import region_at
@@ -114,13 +115,18 @@ class EmulatedBoard:
     # -- calls
 
     def call(self, address: int, *arguments: int) -> int:
-        """Calls the function at ``address`` as C does, with the whole stack; what it returns in r0. At most four words
-        of arguments."""
+        """Calls the function at ``address`` as C does, with the whole stack; what it returns in r0.
+
+        ``arguments``: words, four of them in registers, the rest on the stack.
+        """
         arm = self._arm
         registers = (arm.UC_ARM_REG_R0, arm.UC_ARM_REG_R1, arm.UC_ARM_REG_R2, arm.UC_ARM_REG_R3)
         for register, value in zip(registers, arguments, strict=False):
             self.engine.reg_write(register, value)
-        self.engine.reg_write(arm.UC_ARM_REG_SP, self._top)
+        more = b"".join(a.to_bytes(4, "little") for a in arguments[len(registers) :])
+        stack = self._top - (len(more) + 7) // 8 * 8
+        self.engine.mem_write(stack, more)
+        self.engine.reg_write(arm.UC_ARM_REG_SP, stack)
         self.engine.reg_write(arm.UC_ARM_REG_LR, self._stop | 1)
         self._start(address | 1)
         return int(self.engine.reg_read(arm.UC_ARM_REG_R0))
@@ -137,19 +143,20 @@ class EmulatedBoard:
         They are those from the entry of the function to its return, veneers of the linker included; those of an IT
         block count whether their condition holds or not, as they do on the part.
         """
-        y = np.zeros((len(x), model.outputs), model.y.np)
+        y: list[bytes] = []
         status = np.zeros(len(x), np.int32)
         instructions = np.zeros(len(x), np.int64)
         blocks: list[tuple[int, int]] = []
         self._fresh(model)
         hook = self._hook(blocks) if count else None
-        for i, row in enumerate(np.ascontiguousarray(x, model.x.np)):
-            y[i], status[i] = self._row(model, row, i)
+        for i, row in enumerate(np.ascontiguousarray(x, element_type(model.inputs))):
+            result, status[i] = self._row(model, row, i)
+            y.append(result)
             instructions[i] = self.instructions(blocks)
             blocks.clear()
         if hook is not None:
             self._unhook(hook)
-        return Calls(due_results(y, status, model, self._where), status, instructions)
+        return Calls(due_results(b"".join(y), status, model, self._where), status, instructions)
 
     def record(self, model: BoardModel, x: Array, chosen: Sequence[int] | None = None) -> tuple[Execution | None, ...]:
         """What each row of ``x``, or each ``chosen`` one (ascending), executes and accesses; None for a row that the
@@ -157,7 +164,7 @@ class EmulatedBoard:
 
         Disturbed: outputs or blocks are not those of a run without recording of accesses (see ``recorder.py``).
         """
-        rows = np.ascontiguousarray(x, model.x.np)
+        rows = np.ascontiguousarray(x, element_type(model.inputs))
         wanted = set(range(len(rows)) if chosen is None else chosen)
         plain = self._executed(model, rows, wanted)
         found: list[Execution | None] = []
@@ -169,7 +176,7 @@ class EmulatedBoard:
             y, _ = self._row(model, row, i)
             if recorder is not None:
                 execution = recorder.take()
-                found.append(execution if (y.tobytes(), execution.blocks) == plain[i] else None)
+                found.append(execution if (y, execution.blocks) == plain[i] else None)
         if recorder is not None:
             self._toggled(recorder)
         return tuple(found)
@@ -185,7 +192,7 @@ class EmulatedBoard:
         for i, row in enumerate(rows):
             y, _ = self._row(model, row, i)
             if i in wanted:
-                found[i] = (y.tobytes(), tuple(blocks))
+                found[i] = (y, tuple(blocks))
             blocks.clear()
         self._unhook(hook)
         return found
@@ -228,18 +235,19 @@ class EmulatedBoard:
             self.engine.mem_write(address, bytes([POISON]) * model.state_bytes)
             self.call(self.image.elf.address(f"{model.name}_init"), address)
 
-    def _row(self, model: BoardModel, row: Array, i: int) -> tuple[Array, int]:
+    def _row(self, model: BoardModel, row: Array, i: int) -> tuple[bytes, int]:
         elf = self.image.elf
         x, y = elf.address("mcg_image_x"), elf.address("mcg_image_y")
-        size = model.outputs * model.y.size
+        (ins, _), (outs, size) = row_layout(model.inputs), row_layout(model.outputs)
         self.engine.mem_write(x, row.tobytes())
         self.engine.mem_write(y, bytes([POISON]) * size)
         state = (elf.address("mcg_image_state"),) if model.state_bytes else ()
-        status = self.call(elf.address(model.entry), *state, x, y)
+        pointers = (*(x + at for at in ins), *(y + at for at in outs))
+        status = self.call(elf.address(model.entry), *state, *pointers)
         signed = status - (1 << 32) if status >> 31 else status
         if signed not in ((OK, PENDING) if state else (OK,)):
             raise DiffersError(self._where, f"{model.entry} returns {signed} for row {i}")
-        return np.frombuffer(bytes(self.engine.mem_read(y, size)), model.y.np), signed
+        return bytes(self.engine.mem_read(y, size)), signed
 
     def _length(self, block: tuple[int, int]) -> int:
         """Instructions in a block: an instruction has 4 bytes if its upper five bits are 11101 or more."""

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mcugen.core.ports import element_type, row_layout
 from mcugen.core.types import Array
 from mcugen.emulate.elf import region_at
 from mcugen.emulate.image import UNTOUCHED, BoardModel, Image, due_results
@@ -62,7 +63,7 @@ def run_under_qemu(image: Image, model: BoardModel, board: Board, x: Array) -> Q
     program = shutil.which(qemu.program)
     if program is None:
         raise InputError(f"--target {board.name}", f"{qemu.program} was not found", f"for example: {qemu.install}")
-    rows = np.ascontiguousarray(x, model.x.np)
+    rows = np.ascontiguousarray(x, element_type(model.inputs))
     with tempfile.TemporaryDirectory(prefix="mcugen-") as name:
         folder = Path(name)
         # Not the ELF file: QEMU would zero what it does not store, and hide what start-up forgets.
@@ -80,10 +81,9 @@ def run_under_qemu(image: Image, model: BoardModel, board: Board, x: Array) -> Q
         failed, status, selftest, stack = struct.unpack("<IiII", (folder / "report.bin").read_bytes())
     if failed:
         raise DiffersError(_where(board), f"{model.entry} returns {status} for row {failed - 1}")
-    if len(raw) != len(rows) * model.outputs * model.y.size or len(answers) != len(rows):
+    if len(raw) != len(rows) * row_layout(model.outputs)[1] or len(answers) != len(rows):
         raise InternalError(_where(board), f"{len(raw)} bytes of results for {len(rows)} rows")
-    y = np.frombuffer(raw, model.y.np).reshape(len(rows), model.outputs)
-    return QemuRun(due_results(y, answers, model, _where(board)), answers, stack, selftest)
+    return QemuRun(due_results(raw, answers, model, _where(board)), answers, stack, selftest)
 
 
 def _where(board: Board) -> str:

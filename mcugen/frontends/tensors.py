@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,39 @@ def load_samples(path: Path, shape: tuple[int, ...]) -> Array:
     if data.dtype.kind not in "fiub":
         raise InputError(where, f"holds {data.dtype}, not numbers")
     return _shaped(data, shape, where)
+
+
+def load_samples_of(
+    path: Path, keys: Sequence[tuple[str, ...]], shapes: Sequence[tuple[int, ...]]
+) -> tuple[Array, ...]:
+    """(N, *shape) for each of several inputs from an npz; ``keys``: the names that each may have there.
+
+    InputError where one is missing, or they differ in their count of samples.
+    """
+    where = str(path)
+    read_bytes(path)
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError) as e:
+        what = f"is no numpy file of plain numbers ({type(e).__name__})"
+        raise InputError(where, what, "save it with numpy.savez") from None
+    names = ", ".join(k[0] for k in keys)
+    if not isinstance(loaded, np.lib.npyio.NpzFile):
+        raise InputError(where, "holds one array", f"save an npz with a key for each input: {names}")
+    found = []
+    with loaded:
+        for options, shape in zip(keys, shapes, strict=True):
+            key = next((k for k in options if k in loaded.files), None)
+            if key is None:
+                raise InputError(where, f"has no key {options[0]}", f"save an npz with a key for each input: {names}")
+            data = np.asarray(loaded[key])
+            if data.dtype.kind not in "fiub":
+                raise InputError(where, f"{key} holds {data.dtype}, not numbers")
+            found.append(_shaped(data, shape, f"{where}, {key}"))
+    counts = sorted({len(x) for x in found})
+    if len(counts) > 1:
+        raise InputError(where, f"holds {' and '.join(map(str, counts))} samples", "give every input as many")
+    return tuple(found)
 
 
 def _shaped(data: Array, shape: tuple[int, ...], where: str) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +39,21 @@ def float_gap(source: Model, x: Array, y: Array) -> FloatGap:
     with np.errstate(over="ignore", invalid="ignore"):
         real = evaluate(source, {source.inputs[0]: x})[source.outputs[0]]
     return gap_between(real, y)
+
+
+def float_gaps(source: Model, x: Sequence[Array], y: Sequence[Array]) -> FloatGap:
+    """The float net on inputs ``x`` against outputs ``y``, (N, *shape) for each: the worst of the outputs."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        real = evaluate(source, dict(zip(source.inputs, x, strict=True)))
+    return worst_gap([gap_between(real[v], found) for v, found in zip(source.outputs, y, strict=True)])
+
+
+def worst_gap(gaps: Sequence[FloatGap]) -> FloatGap:
+    """The largest differences of several outputs."""
+    flips = [g.flips for g in gaps if g.flips is not None]
+    values = [g for g in gaps if g.flips is None]
+    largest, relative = (max((getattr(g, k) for g in values), default=0.0) for k in ("largest", "relative"))
+    return FloatGap(min(g.vectors for g in gaps), largest, relative, None if values else sum(flips))
 
 
 def gap_between(real: Array, y: Array) -> FloatGap:

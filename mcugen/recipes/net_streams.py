@@ -11,15 +11,14 @@ from mcugen.core.stream import respond
 from mcugen.core.types import Array, Model
 from mcugen.emit.model import Vectors
 from mcugen.emit.parts import machine_ops
-from mcugen.errors import InternalError
-from mcugen.frontends.tensors import as_net_input, load_samples
+from mcugen.errors import InternalError, UnsupportedError
 from mcugen.nn.float_gap import gap_between
 from mcugen.nn.floats import lower_floats
 from mcugen.nn.passes import FLOAT_STEPS
 from mcugen.nn.quantize.quantize import Quantized, quantize
 from mcugen.nn.stepping import Stepped, evaluate_steps, one_step, with_state
 from mcugen.nn.stored import net_reference_bytes
-from mcugen.nn.vectors import net_vectors
+from mcugen.recipes.net_samples import Samples, as_net_inputs, load_net_samples, vectors_of
 from mcugen.recipes.nets import (
     NetCoverage,
     describe_net,
@@ -42,6 +41,9 @@ _PUSHES, _GOLDEN_BYTES = 2000, 64 * 1024
 def prepare_net_stream(model: Model, options: ExportOptions, progress: Callable[[str], None]) -> Prepared:
     """A net with LSTM or GRU layers, one time step a push."""
     refuse_options(model, options)
+    if len(model.inputs) != 1 or len(model.outputs) != 1:
+        what = f"{model.source.name} has {len(model.inputs)} inputs and {len(model.outputs)} outputs"
+        raise UnsupportedError("--stream", what, "export a net with one input and one output")
     model = with_class(model) if options.output == "class" else model
     dump = dumper(options.dump_ir)
     source = run_passes(model, FLOAT_STEPS, None, dump)
@@ -50,20 +52,19 @@ def prepare_net_stream(model: Model, options: ExportOptions, progress: Callable[
     check_model(step, "one step")
     dump("one_step", step)
     progress("lowering" if options.float32 else "quantizing")
-    own = None if options.calib is None else load_samples(options.calib, source.types[source.inputs[0]].shape)
+    own = None if options.calib is None else load_net_samples(options.calib, source)
     whole, machine, quantized = _machines(source, step, own, options)
     check_model(machine, "stream")
     dump("stream", machine)
     ops = machine_ops(machine)
     arena = plan_arena(machine, ops)
     progress("computing references")
-    kind = whole.types[whole.inputs[0]]
-    rows = None if own is None else as_net_input(own, kind, str(options.calib))
-    runs = net_vectors(kind, rows)
+    rows = None if own is None else as_net_inputs(own, whole, str(options.calib))
+    (runs,) = vectors_of(whole, rows)
     x = _one_run(stepped, whole, machine, runs)
     (y,), status = respond(machine, {machine.inputs[0]: x})
     loss = gap_between(evaluate_steps(step, x), y) if quantized is None else loss_of(source, quantized, own)
-    used = 0 if rows is None else min(len(rows), 24)
+    used = 0 if rows is None else min(len(rows[0]), 24)
     coverage = NetCoverage(used, len(runs) - used)
     few = max(2, _GOLDEN_BYTES // max(x[:1].nbytes + y[:1].nbytes, 1))
     return Prepared(
@@ -88,7 +89,7 @@ def prepare_net_stream(model: Model, options: ExportOptions, progress: Callable[
 
 
 def _machines(
-    source: Model, step: Model, own: Array | None, options: ExportOptions
+    source: Model, step: Model, own: Samples | None, options: ExportOptions
 ) -> tuple[Model, Model, Quantized | None]:
     """The machine models of the whole sequence and of one step with state, and how the first was quantized.
 

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from mcugen.core.op import MachineOp
-from mcugen.core.passes import check_model, evaluate, run_passes
+from mcugen.core.passes import check_model, run_passes
+from mcugen.core.ports import join_rows
+from mcugen.core.stream import respond
 from mcugen.core.types import Array, DType, Loc, Model, TensorType
 from mcugen.emit.model import Vectors
-from mcugen.emit.parts import machine_ops
+from mcugen.emit.parts import machine_ops, ports_of
 from mcugen.errors import InputError, InternalError, UnsupportedError
-from mcugen.frontends.tensors import as_net_input, load_samples
-from mcugen.nn.float_gap import FloatGap, float_gap
+from mcugen.nn.float_gap import FloatGap, float_gaps
 from mcugen.nn.floats import lower_floats
 from mcugen.nn.passes import FLOAT_STEPS
 from mcugen.nn.prune.prune import Pruned, prune
@@ -25,7 +26,14 @@ from mcugen.nn.quantize.quantize import Quantized, quantize
 from mcugen.nn.quantize.ranges import Range, check_calibration, value_ranges
 from mcugen.nn.source import ArgMax, FakeQuant, NetOp
 from mcugen.nn.stored import net_reference_bytes
-from mcugen.nn.vectors import net_vectors
+from mcugen.recipes.net_samples import (
+    Samples,
+    as_net_inputs,
+    load_net_samples,
+    real_samples,
+    require_real,
+    vectors_of,
+)
 from mcugen.recipes.prepared import ExportOptions, Prepared, dumper
 from mcugen.target.arena import ArenaPlan, plan_arena
 
@@ -33,7 +41,7 @@ from mcugen.target.arena import ArenaPlan, plan_arena
 _GOLDEN_BYTES = 256 * 1024
 
 #: What is known of the distance to the float net.
-Loss = tuple[tuple[LayerLoss, ...], OutputLoss] | FloatGap | None
+Loss = tuple[tuple[LayerLoss, ...], tuple[OutputLoss, ...]] | FloatGap | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +68,10 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
     dump = dumper(options.dump_ir)
     source = run_passes(model, FLOAT_STEPS, None, dump)
     progress("lowering" if options.float32 else "quantizing")
-    x_kind = source.types[source.inputs[0]]
-    own = None if options.calib is None else load_samples(options.calib, x_kind.shape)
+    own = None if options.calib is None else load_net_samples(options.calib, source)
     quantized = None if options.float32 else quantize(source, ranges_of(source, own, options), options.int16)
     full = lower_floats(source) if quantized is None else quantized.machine
+    full = with_output_names(full, source.outputs)
     step = "lower" if quantized is None else "quantize"
     check_model(full, step)
     dump(step, full)
@@ -75,15 +83,17 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
     ops = machine_ops(machine)
     arena = plan_arena(machine, ops)
     progress("computing references")
-    kind = machine.types[machine.inputs[0]]
-    rows = None if own is None else as_net_input(own, kind, str(options.calib))
-    x = net_vectors(kind, rows)
-    y = evaluate(full, {full.inputs[0]: x})[full.outputs[0]]
-    if machine is not full and (evaluate(machine, {machine.inputs[0]: x})[machine.outputs[0]] != y).any():
-        raise InternalError(source.source.name, "without its dead channels the net gives other bits")
+    rows = None if own is None else as_net_inputs(own, machine, str(options.calib))
+    inputs = vectors_of(machine, rows)
+    outputs, _ = respond(full, dict(zip(full.inputs, inputs, strict=True)))
+    if machine is not full:
+        again, _ = respond(machine, dict(zip(machine.inputs, inputs, strict=True)))
+        if any((a != b).any() for a, b in zip(outputs, again, strict=True)):
+            raise InternalError(source.source.name, "without its dead channels the net gives other bits")
+    x, y = (join_rows(p, v) for p, v in zip(ports_of(machine), (inputs, outputs), strict=True))
     golden = _golden(x, y)
-    loss = float_gap(source, x, y) if quantized is None else loss_of(source, quantized, own)
-    used = 0 if rows is None else min(len(rows), 24)
+    loss = float_gaps(source, inputs, outputs) if quantized is None else loss_of(source, quantized, own)
+    used = 0 if rows is None else min(len(rows[0]), 24)
     return Prepared(
         machine=machine,
         arena=arena,
@@ -105,7 +115,7 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
 
 
 def refuse_options(model: Model, options: ExportOptions) -> None:
-    """Options that mean nothing for a net, and nets with several inputs or outputs."""
+    """Options that mean nothing for a net."""
     if options.spec is not None:
         raise UnsupportedError("--spec", "is for tree models; a net's input scale comes from --calib", "remove it")
     dtype, other = ("float32", "int8") if options.float32 else ("int8", "float32")
@@ -114,13 +124,29 @@ def refuse_options(model: Model, options: ExportOptions) -> None:
         if options.input_dtype == other:
             hint = "leave out --float32" if options.float32 else "use --float32 for a net in float32"
         raise UnsupportedError("--input-dtype", f"{options.input_dtype} for a net in {dtype}", hint)
-    if len(model.inputs) != 1 or len(model.outputs) != 1:
-        what = f"{len(model.inputs)} inputs and {len(model.outputs)} outputs"
-        raise UnsupportedError(model.source.name, what, "export a net with one input and one output")
+
+
+def with_output_names(machine: Model, names: tuple[str, ...]) -> Model:
+    """A machine model whose outputs have the names of the model file: several outputs are told apart by them."""
+    if len(names) == len(machine.inputs) == 1 or machine.outputs == names:
+        return machine
+    new = dict(zip(machine.outputs, names, strict=True))
+    taken = (set(machine.types) - set(machine.outputs)) & set(names)
+    new |= {v: f"{v} inside" for v in taken}
+
+    def renamed(values: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(new.get(v, v) for v in values)
+
+    ops = tuple(replace(op, inputs=renamed(op.inputs), outputs=renamed(op.outputs)) for op in machine.ops)
+    types = {new.get(v, v): t for v, t in machine.types.items()}
+    return replace(machine, ops=ops, types=types, outputs=names)
 
 
 def with_class(model: Model) -> Model:
     """With the index of the largest element of the output instead of the output, the lowest on ties."""
+    if len(model.outputs) != 1:
+        what = f"{model.source.name} has {len(model.outputs)} outputs"
+        raise UnsupportedError("--output class", what, "leave the option out")
     (scores,) = model.outputs
     shape = model.types[scores].shape
     if model.types[scores].dtype is not DType.F32:
@@ -134,7 +160,7 @@ def with_class(model: Model) -> Model:
     return replace(model, ops=(*model.ops, op), types={**model.types, "class": kind}, outputs=("class",))
 
 
-def ranges_of(source: Model, own: Array | None, options: ExportOptions) -> dict[str, Range] | None:
+def ranges_of(source: Model, own: Samples | None, options: ExportOptions) -> dict[str, Range] | None:
     """The range of every value on the user's data; None where the file brings scales, and there is no data."""
     brings_scales = any(isinstance(op, FakeQuant) for op in source.ops)
     if own is None:
@@ -142,17 +168,17 @@ def ranges_of(source: Model, own: Array | None, options: ExportOptions) -> dict[
             hint = "give typical inputs with --calib FILE.npz (samples under the key x)"
             raise InputError(source.source.name, "a float net needs data to be quantized", hint)
         return None
-    if own.dtype.kind != "f":
-        raise InputError(
-            str(options.calib), f"holds {own.dtype}", "calibrate with the real values that the net was trained on"
-        )
-    data = check_calibration(own, source.types[source.inputs[0]].shape, str(options.calib))
+    where = str(options.calib)
+    require_real(own, where)
+    shapes = [source.types[v].shape for v in source.inputs]
+    data = [check_calibration(x, shape, where) for x, shape in zip(own, shapes, strict=True)]
     return value_ranges(source, data, options.calib_method)
 
 
-def loss_of(source: Model, quantized: Quantized, own: Array | None) -> Loss:
+def loss_of(source: Model, quantized: Quantized, own: Samples | None) -> Loss:
     """What quantization costs on the user's data, if there is any."""
-    return None if own is None or own.dtype.kind != "f" else losses(source, quantized, own.astype(np.float32))
+    real = real_samples(own)
+    return None if real is None else losses(source, quantized, real)
 
 
 def _golden(x: Array, y: Array) -> Vectors:
@@ -180,8 +206,8 @@ def facts_of(
     if isinstance(loss, FloatGap):
         facts.append(("float", loss.text()))
     elif loss is not None:
-        layers, output = loss
-        facts.append(("data", output.text()))
+        layers, outputs = loss
+        facts += [("data", output.text()) for output in outputs]
         if layers:
             worst = min(layers, key=lambda v: v.sqnr)
             facts.append(("worst", f"layer {worst.op} {worst.value}: signal to noise {worst.sqnr:.1f} dB"))
@@ -211,16 +237,21 @@ def verification_of(loss: Loss, x: Array) -> dict[str, Any]:
         if loss.flips is not None:
             entry["float_model"]["flips"] = loss.flips
     elif loss is not None:
-        layers, out = loss
+        layers, outputs = loss
+        first = outputs[0]
         entry["float_model"] = {
-            "rows": out.rows,
-            "worst_error": out.largest,
-            "mean_error": out.mean,
-            "flips": out.flips,
+            "rows": first.rows,
+            "worst_error": max(out.largest for out in outputs),
+            "mean_error": max(out.mean for out in outputs),
+            "flips": first.flips,
             "layers": [
                 {"value": v.value, "op": v.op, "sqnr": round(v.sqnr, 2), "saturated": v.saturated} for v in layers
             ],
         }
+        if len(outputs) > 1:
+            entry["float_model"]["outputs"] = [
+                {"name": o.name, "worst_error": o.largest, "mean_error": o.mean, "flips": o.flips} for o in outputs
+            ]
     return entry
 
 
@@ -237,8 +268,8 @@ def recorded_of(options: ExportOptions) -> dict[str, Any]:
 
 def describe_net(source: Model) -> str:
     """One line on a net."""
-    x, y = source.types[source.inputs[0]], source.types[source.outputs[0]]
-    sizes = f"{_shape(x)} in, {_shape(y)} out, {_weights(source):,} weights"
+    x, y = (" + ".join(_shape(source.types[v]) for v in side) for side in (source.inputs, source.outputs))
+    sizes = f"{x} in, {y} out, {_weights(source):,} weights"
     return f"{source.source.name}: net of {len(source.ops)} ops, {sizes}"
 
 

@@ -10,17 +10,19 @@ import numpy as np
 
 from mcugen.core.op import MachineOp
 from mcugen.core.passes import evaluate
+from mcugen.core.ports import join_rows, split_rows
 from mcugen.core.store import unpack
 from mcugen.core.stream import has_state, respond
 from mcugen.core.types import Array, Model
+from mcugen.emit.parts import ports_of
 from mcugen.errors import InputError
 from mcugen.frontends.data import as_input, load_table
-from mcugen.frontends.tensors import as_net_input, load_samples
-from mcugen.nn.float_gap import gap_between
+from mcugen.nn.float_gap import gap_between, worst_gap
 from mcugen.nn.quantize.losses import dequantized
 from mcugen.nn.stepping import evaluate_steps
 from mcugen.nn.stored import REGISTRY as NET_CLASSES
 from mcugen.nn.stored import NetReferences
+from mcugen.recipes.net_samples import as_net_inputs, inputs_of, load_net_samples
 from mcugen.recipes.signal_references import SIGNAL_CLASSES, SignalReference, SignalReferences
 from mcugen.trees.proof import mean_of, reference, score_bound
 from mcugen.trees.stored import REGISTRY as TREE_CLASSES
@@ -76,22 +78,40 @@ class NetReference:
         return self.refs.machine
 
     def read(self, path: Path) -> tuple[Array, tuple[str, ...]]:
-        kind = self.machine.types[self.machine.inputs[0]]
-        return as_net_input(load_samples(path, kind.shape), kind, str(path)), ()
+        samples = as_net_inputs(load_net_samples(path, self.machine), self.machine, str(path))
+        return join_rows(inputs_of(self.machine), samples), ()
 
     def answer(self, x: Array) -> tuple[Array, str]:
         machine, source = self.refs.machine, self.refs.source
-        (y,), _ = respond(machine, {machine.inputs[0]: x})
-        real_x = x if x.dtype.kind == "f" else dequantized(x, machine.types[machine.inputs[0]]).astype(np.float32)
+        ins, outs = ports_of(machine)
+        inputs = split_rows(ins, x)
+        outputs, _ = respond(machine, dict(zip(machine.inputs, inputs, strict=True)))
+        is_float = ins[0].dtype.is_float
+        kinds = [machine.types[v] for v in machine.inputs]
+        real_x = [a if is_float else dequantized(a, t).astype(np.float32) for a, t in zip(inputs, kinds, strict=True)]
+        real = self._real(real_x)
+        y = join_rows(outs, outputs)
+        if is_float:
+            return y, worst_gap([gap_between(r, f) for r, f in zip(real, outputs, strict=True)]).text()
+        gaps = [
+            np.abs(dequantized(f, machine.types[v]).reshape(r.shape) - r)
+            for v, f, r in zip(machine.outputs, outputs, real, strict=True)
+        ]
+        several = len(gaps) > 1
+        texts = [
+            f"{v + ' ' if several else ''}mean distance {gap.mean():.4g}, largest {gap.max():.4g}"
+            for v, gap in zip(source.outputs, gaps, strict=True)
+        ]
+        return y, f"float net on these inputs: {'; '.join(texts)}"
+
+    def _real(self, x: list[Array]) -> tuple[Array, ...]:
+        """The outputs of the float net."""
+        machine, source = self.refs.machine, self.refs.source
         if has_state([op for op in machine.ops if isinstance(op, MachineOp)]):
-            real = evaluate_steps(source, real_x)
-        else:
-            with np.errstate(over="ignore", invalid="ignore"):
-                real = evaluate(source, {source.inputs[0]: real_x})[source.outputs[0]]
-        if x.dtype.kind == "f":
-            return y, gap_between(real, y).text()
-        gap = np.abs(dequantized(y, machine.types[machine.outputs[0]]).reshape(real.shape) - real)
-        return y, f"float net on these inputs: mean distance {gap.mean():.4g}, largest {gap.max():.4g}"
+            return (evaluate_steps(source, x[0]),)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = evaluate(source, dict(zip(source.inputs, x, strict=True)))
+        return tuple(values[v] for v in source.outputs)
 
 
 #: What a file of each family may hold.

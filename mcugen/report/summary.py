@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mcugen.core.op import MachineOp
 from mcugen.core.stream import has_state, rhythm, state_layout
 from mcugen.core.types import Bound, Model, QParams
+from mcugen.emit.parts import port_texts
 from mcugen.target.plan import Plan
 
 #: Facts that stand below the proof.
@@ -32,12 +33,16 @@ class Report:
 def summary_lines(report: Report) -> list[str]:
     """The summary, a line a fact; the table of memories is apart."""
     model = report.model
-    x, y = model.types[model.inputs[0]], model.types[model.outputs[0]]
-    scale = "" if y.q is None else f", {'score' if x.q is None else 'real'} = {_real(y.q)}"
+    ports = port_texts(model)
+    kinds = [model.types[p.value] for p in ports]
+    word = "score" if kinds[0].q is None else "real"
+    scales = [(p.port.name, t.q) for p, t in zip(ports, kinds, strict=True) if not p.is_input and t.q is not None]
+    scale = "".join(f", {word if ports[-1].only else name} = {_real(q, name)}" for name, q in scales)
     ops = tuple(op for op in model.ops if isinstance(op, MachineOp))
     layout = state_layout(ops)
     function = f"{model.name}_run(" if layout is None else f"{model.name}_push({model.name}_state_t *s, "
-    call = f"{function}const {x.dtype.ctype} x[{x.count}], {y.dtype.ctype} y[{y.count}]){scale}"
+    operands = [f"{'const ' if p.is_input else ''}{p.port.dtype.ctype} {p.port.name}[{p.port.count}]" for p in ports]
+    call = f"{function}{', '.join(operands)}){scale}"
     first = [f"{'model':<9} {report.title}", f"{'call':<9} {call}"]
     first += [] if layout is None else [f"{'state':<9} {layout.size:,} bytes of the caller's; {rhythm(ops).text()}"]
     facts = [f"{label:<9} {text}" for label, text in report.facts if label not in _LAST]
@@ -45,10 +50,10 @@ def summary_lines(report: Report) -> list[str]:
     return [*first, *facts, f"{'proof':<9} {_proof(report)}", *last]
 
 
-def _real(q: QParams) -> str:
+def _real(q: QParams, y: str = "y") -> str:
     """``y`` as a real number, in C."""
     zero = "" if q.zero_point == 0 else f" {'-' if q.zero_point > 0 else '+'} {abs(q.zero_point)}"
-    return f"{f'(y{zero})' if zero else 'y'} * {q.scale!r}"
+    return f"{f'({y}{zero})' if zero else y} * {q.scale!r}"
 
 
 def bound_text(bound: Bound, worst: float, span: float) -> str:

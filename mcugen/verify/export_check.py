@@ -8,6 +8,7 @@ from typing import Any
 from mcugen.core.op import MachineOp
 from mcugen.core.stream import state_layout
 from mcugen.core.types import Array, DType, Model
+from mcugen.emit.parts import ports_of
 from mcugen.emit.sources import sources_of
 from mcugen.errors import DiffersError
 from mcugen.verify.compare import compare_bits
@@ -28,7 +29,7 @@ def check_host(
     tables have moved to their copies. ``status`` (N,): the rows are the pushes of one run of a model with state, which
     runs again from a fresh state too. DiffersError names the first value that is wrong. Returns what was compared."""
     name = machine.name
-    x_type, y_type = machine.types[machine.inputs[0]], machine.types[machine.outputs[0]]
+    ins, outs = ports_of(machine)
     leaf_type, trees = DType.U16, 0
     if trace is not None:
         leaf_type, trees = DType.of(str(trace.dtype)), trace.shape[1]
@@ -36,7 +37,7 @@ def check_host(
     more: dict[str, Any] = {"leaf_type": leaf_type, "trees": trees, "state_bytes": 0 if layout is None else layout.size}
     with (
         build_shared(files, sources_of(files), compiler, ("-DMCG_TRACE",)) as library,
-        HostModel(library, name, x_type.dtype, x_type.count, y_type.dtype, y_type.count, **more) as host,
+        HostModel(library, name, ins, outs, **more) as host,
     ):
         for when in ("", " after mcg_sections_init"):
             if status is None:
@@ -58,6 +59,10 @@ def require_same_run(y: Array, status: Array, found: tuple[Array, Array], what: 
 
 def require_equal(expected: Array, found: Array, what: str) -> None:
     """DiffersError unless every bit is the same. ``found`` (N, K) as the C gives it has no axes inside a sample."""
+    if expected.dtype.names is not None and found.dtype == expected.dtype:
+        for port in expected.dtype.names:
+            require_equal(expected[port], found[port], f"{what}, {port}")
+        return
     if found.size == expected.size and found.shape[:1] == expected.shape[:1]:
         found = found.reshape(expected.shape)
     difference = compare_bits(expected, found, what)

@@ -15,6 +15,7 @@ from typing import Any
 import cffi
 import numpy as np
 
+from mcugen.core.ports import Ports, element_type, empty_rows, flat_rows, join_rows, row_layout, split_rows
 from mcugen.core.stream import OK, PENDING
 from mcugen.core.types import Array, DType
 from mcugen.errors import DiffersError, InputError, InternalError
@@ -58,37 +59,35 @@ def _temporary_folder() -> Iterator[Path]:
 class HostModel:
     """The functions of one model in a shared library. A context manager: the library is closed at its end.
 
-    ``input_count`` and ``output_count`` are elements a sample. ``leaf_type`` and ``trees`` are needed for
-    ``leaves`` only, of a library that was built with -DMCG_TRACE. ``state_bytes``: of a model with state, which has
-    ``push`` instead of ``run``.
+    Rows of inputs and outputs are those of ``core.ports``. ``leaf_type`` and ``trees`` are needed for ``leaves`` only,
+    of a library that was built with -DMCG_TRACE. ``state_bytes``: of a model with state, which has ``push`` instead of
+    ``run``.
     """
 
     def __init__(
         self,
         library: Path,
         name: str,
-        input_type: DType,
-        input_count: int,
-        output_type: DType,
-        output_count: int,
+        inputs: Ports,
+        outputs: Ports,
         *,
         leaf_type: DType = DType.U16,
         trees: int = 0,
         state_bytes: int = 0,
     ) -> None:
         self.name = name
-        self._in, self._inputs = input_type, input_count
-        self._out, self._outputs = output_type, output_count
+        self._in, self._out = inputs, outputs
         self._leaf, self._trees = leaf_type, trees
         self._state_bytes = state_bytes
         self._ffi = cffi.FFI()
-        x, y, leaf = input_type.ctype, output_type.ctype, leaf_type.ctype
+        x = ", ".join(f"const {p.dtype.ctype} *{p.name}" for p in inputs)
+        y = ", ".join(f"{p.dtype.ctype} *{p.name}" for p in outputs)
         self._ffi.cdef(
-            f"int32_t {name}_run(const {x} *x, {y} *y);"
-            f"int32_t {name}_run_batch(const {x} *x, {y} *y, uint32_t n);"
-            f"int32_t {name}_leaves(const {x} *x, {leaf} *leaf);"
+            f"int32_t {name}_run({x}, {y});"
+            f"int32_t {name}_run_batch({x}, {y}, uint32_t n);"
+            f"int32_t {name}_leaves({x}, {leaf_type.ctype} *leaf);"
             f"void {name}_init(void *s);"
-            f"int32_t {name}_push(void *s, const {x} *x, {y} *y);"
+            f"int32_t {name}_push(void *s, {x}, {y});"
             f"int32_t {name}_selftest(void);"
             "void mcg_sections_init(void);"
         )
@@ -110,33 +109,35 @@ class HostModel:
             self._lib = None
 
     def run(self, x: Array) -> Array:
-        """Outputs (n, output_count) of samples ``x`` (n, ...) of the input type.
+        """Outputs of the rows ``x``: (n, output_count), or rows of several ports.
 
-        Through NAME_run_batch where it exists, else NAME_run sample by sample. DiffersError if a call does not
-        return MCG_OK.
+        Through NAME_run_batch where it exists, else NAME_run row by row. DiffersError if a call does not return MCG_OK.
         """
         rows = self._rows(x)
-        y = np.zeros((len(rows), self._outputs), dtype=self._out.np)
-        if len(rows) == 0:
-            return y
         batch = self._optional(f"{self.name}_run_batch")
-        if batch is None:
+        if batch is None or len(rows) == 0:
             return self.run_each(rows)
-        status = int(batch(self._pointer(rows, self._in), self._pointer(y, self._out), len(rows)))
-        self._check(f"{self.name}_run_batch", status, None)
-        return y
+        ins = [np.require(a, requirements=["C", "A"]) for a in split_rows(self._in, rows)]
+        outs = [np.zeros((len(rows), p.count), p.dtype.np) for p in self._out]
+        pointers = [self._pointer(a, p.dtype) for a, p in zip((*ins, *outs), (*self._in, *self._out), strict=True)]
+        self._check(f"{self.name}_run_batch", int(batch(*pointers, len(rows))), None)
+        return flat_rows(self._out, join_rows(self._out, outs))
 
     def run_each(self, x: Array) -> Array:
         """As ``run``, always through NAME_run: the function that users call most."""
         rows = self._rows(x)
-        y = np.zeros((len(rows), self._outputs), dtype=self._out.np)
+        y = empty_rows(self._out, len(rows))
         one = self._function(f"{self.name}_run")
-        if len(rows):
-            x_ptr, y_ptr = self._pointer(rows, self._in), self._pointer(y, self._out)
-            for i in range(len(rows)):
-                status = int(one(x_ptr + i * self._inputs, y_ptr + i * self._outputs))
-                self._check(f"{self.name}_run", status, i)
-        return y
+        for i in range(len(rows)):
+            status = int(one(*self._pointers(self._in, rows, i), *self._pointers(self._out, y, i)))
+            self._check(f"{self.name}_run", status, i)
+        return flat_rows(self._out, y)
+
+    def _pointers(self, ports: Ports, rows: Array, i: int) -> list[Any]:
+        """Pointers to the ports of row ``i``; the caller keeps ``rows`` alive."""
+        offsets, size = row_layout(ports)
+        base = self._ffi.cast("char *", self._ffi.from_buffer(rows)) + i * size
+        return [self._ffi.cast(f"{p.dtype.ctype} *", base + at) for p, at in zip(ports, offsets, strict=True)]
 
     def push(self, x: Array) -> tuple[Array, Array]:
         """One run from a fresh state: the result of each sample of ``x`` (n, ...), (n, output_count), and the statuses
@@ -150,12 +151,12 @@ class HostModel:
         """As ``push`` for several streams at once, each with a state of its own: one sample of each in turn."""
         rows = [self._rows(x) for x in runs]
         states = [self._fresh_state() for _ in rows]
-        found = [(np.zeros((len(r), self._outputs), self._out.np), np.zeros(len(r), np.int32)) for r in rows]
+        found = [(empty_rows(self._out, len(r)), np.zeros(len(r), np.int32)) for r in rows]
         for i in range(max(map(len, rows), default=0)):
             for r, state, (y, status) in zip(rows, states, found, strict=True):
                 if i < len(r):
-                    status[i] = self._push_one(state, r[i], y[i], i)
-        return found
+                    status[i] = self._push_one(state, r, y, i)
+        return [(flat_rows(self._out, y), status) for y, status in found]
 
     def _fresh_state(self) -> Any:
         """A state after NAME_init, in memory that held something else. Twice the size: pointers may be wider here."""
@@ -168,14 +169,14 @@ class HostModel:
         return state
 
     def _push_one(self, state: Any, x: Array, y: Array, i: int) -> int:
-        """Pushes one sample; ``y`` stays as it is where no result is due."""
-        out = np.frombuffer(np.full(max(y.nbytes, 1), _UNTOUCHED[0], np.uint8), y.dtype, y.size)
+        """Pushes row ``i``; that of ``y`` stays as it is where no result is due."""
+        out = np.full(y[:1].nbytes, _UNTOUCHED[0], np.uint8).view(y.dtype)
         push = self._function(f"{self.name}_push")
-        status = int(push(state, self._pointer(x, self._in), self._pointer(out, self._out)))
-        if status == PENDING and out.tobytes() != _UNTOUCHED * y.nbytes:
+        status = int(push(state, *self._pointers(self._in, x, i), *self._pointers(self._out, out, 0)))
+        if status == PENDING and out.tobytes() != _UNTOUCHED * out.nbytes:
             raise DiffersError(self.name, f"{self.name}_push writes y for sample {i}, though no result is due")
         if status == OK:
-            y[:] = out
+            y[i] = out.reshape(y.shape[1:]) if y.ndim > 1 else out[0]
         elif status != PENDING:
             self._check(f"{self.name}_push", status, i)
         return status
@@ -187,11 +188,9 @@ class HostModel:
         trace = self._function(f"{self.name}_leaves")
         if self._trees == 0:
             raise InternalError(self.name, "leaves() needs the count of trees")
-        if len(rows):
-            x_ptr, leaf_ptr = self._pointer(rows, self._in), self._pointer(leaf, self._leaf)
-            for i in range(len(rows)):
-                status = int(trace(x_ptr + i * self._inputs, leaf_ptr + i * self._trees))
-                self._check(f"{self.name}_leaves", status, i)
+        for i in range(len(rows)):
+            at = self._pointer(leaf, self._leaf) + i * self._trees
+            self._check(f"{self.name}_leaves", int(trace(*self._pointers(self._in, rows, i), at)), i)
         return leaf
 
     def selftest(self) -> int:
@@ -203,12 +202,11 @@ class HostModel:
         self._function("mcg_sections_init")()
 
     def _rows(self, x: Array) -> Array:
-        if x.dtype != self._in.np or x.ndim < 1 or x.size != x.shape[0] * self._inputs or len(x) >= 2**32:
-            raise InternalError(
-                self.name,
-                f"input {x.dtype} {x.shape} for a model of {self._inputs} {self._in.label} a sample",
-            )
-        return np.require(x.reshape(x.shape[0], self._inputs), requirements=["C", "A"])
+        fits = x.dtype == element_type(self._in) and x.ndim >= 1
+        if not fits or len(x) >= 2**32 or x.nbytes != len(x) * row_layout(self._in)[1]:
+            want = ", ".join(f"{p.count} {p.dtype.label}" for p in self._in)
+            raise InternalError(self.name, f"input {x.dtype} {x.shape} for a model of {want} a sample")
+        return np.require(x, requirements=["C", "A"])
 
     def _pointer(self, data: Array, dtype: DType) -> Any:
         """A pointer to the first element; the caller keeps ``data`` alive."""

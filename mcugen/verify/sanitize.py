@@ -43,16 +43,18 @@ def build_runner(
     flags: Sequence[str] = SANITIZERS,
     *,
     stateful: bool = False,
+    ports: tuple[int, int] = (1, 1),
 ) -> Iterator[Path]:
     """The path of the program, in a temporary folder that goes when the context ends.
 
     ``files`` and ``sources`` as in ``build_shared``. The self-test runs too if ``NAME_selftest.c`` is among the
     sources, and all vectors run a second time after mcg_sections_init if ``mcugen/mcg_sections.c`` is. InputError if
-    the compiler has no such sanitizer, InternalError if it refuses our code.
+    the compiler has no such sanitizer, InternalError if it refuses our code. ``ports``: how many inputs and outputs
+    the functions have.
     """
     if compiler.kind == "zig" and any(f.startswith("-fsanitize=") and "address" in f for f in flags):
         raise InputError("ziglang", "zig has no address sanitizer", "install gcc or clang for this check")
-    every = {**files, **_runner_files(), "runner_config.h": runner_config(sources, name, stateful)}
+    every = {**files, **_runner_files(), "runner_config.h": runner_config(sources, name, stateful, ports)}
     with tempfile.TemporaryDirectory(prefix="mcugen-") as folder:
         yield compile_c(Path(folder), every, (*sources, "runner.c"), compiler, (*RUNNER_FLAGS, *flags), "runner.out")
 
@@ -72,17 +74,20 @@ def run_golden(program: Path, golden: bytes, timeout: float = 600.0) -> RunResul
     return RunResult(code, output)
 
 
-def runner_config(sources: Sequence[str], name: str, stateful: bool) -> str:
-    """The text of runner_config.h: which functions of the model runner.c calls."""
-    lines = [f'#include "{name}.h"']
+def runner_config(sources: Sequence[str], name: str, stateful: bool, ports: tuple[int, int] = (1, 1)) -> str:
+    """The text of runner_config.h: which functions of the model runner.c calls, and their inputs and outputs."""
+    inputs, outputs = ports
+    operands = ", ".join([*(f"(x)[{i}]" for i in range(inputs)), *(f"(y)[{i}]" for i in range(outputs))])
+    lines = [f'#include "{name}.h"', f"#define RUNNER_INPUTS {inputs}u", f"#define RUNNER_OUTPUTS {outputs}u"]
     if stateful:
         lines += [
             f"#define RUNNER_STATE {name}_state_t",
             f"#define RUNNER_INIT {name}_init",
-            f"#define RUNNER_PUSH {name}_push",
+            f"#define RUNNER_CALL(x, y) {name}_push(&state, {operands})",
+            f"#define RUNNER_NO_STATE(x, y) {name}_push(NULL, {operands})",
         ]
     else:
-        lines.append(f"#define RUNNER_RUN {name}_run")
+        lines.append(f"#define RUNNER_CALL(x, y) {name}_run({operands})")
     if f"{name}_selftest.c" in sources:
         lines += [f'#include "{name}_selftest.h"', f"#define RUNNER_SELFTEST {name}_selftest"]
     if "mcugen/mcg_sections.c" in sources:

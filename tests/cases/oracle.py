@@ -70,12 +70,11 @@ def built(
     folder = open_folder(result.out)
     machine = result.model
     tables = summing_op(machine).tables
-    x, y = machine.types[machine.inputs[0]], machine.types[machine.outputs[0]]
     wide = DType.U32 if tables.name_ctype == "uint32_t" else DType.U16
     # What the model calls and no more: tests of the whole folder stand elsewhere, and these are many.
     text = folder.files[f"{folder.name}.c"]
     sources = [f"{folder.name}.c"] + ["mcugen/mcg_scores.c"] * (b"mcg_scores.h" in text)
-    kinds = (folder.name, x.dtype, x.count, y.dtype, y.count)
+    kinds = (folder.name, folder.inputs, folder.outputs)
     with (
         build_shared(folder.files, sources, compiler or find_host_compiler(), flags) as library,
         HostModel(library, *kinds, leaf_type=wide, trees=tables.n_trees) as host,

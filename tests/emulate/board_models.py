@@ -12,6 +12,7 @@ import lightgbm as lgb
 import numpy as np
 
 from mcugen.build import export
+from mcugen.core.ports import one_each
 from mcugen.core.types import DType
 from mcugen.emulate.image import BoardModel
 from mcugen.exported import open_folder
@@ -93,7 +94,7 @@ def hand_written(c_text: str, inputs: int = 4, outputs: int = 1, more: Mapping[s
     head = '#include "mcugen/mcg.h"\nmcg_status_t tiny_run(const int32_t *x, int32_t *y);\n'
     files["tiny.h"] = head.encode()
     files["tiny.c"] = ('#include "tiny.h"\n' + c_text).encode()
-    return BoardModel("tiny", {**files, **(more or {})}, DType.I32, inputs, DType.I32, outputs)
+    return BoardModel("tiny", {**files, **(more or {})}, *one_each(DType.I32, inputs, DType.I32, outputs))
 
 
 def replaced(text: bytes | str, *changes: tuple[str, str]) -> str:

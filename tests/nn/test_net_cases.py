@@ -187,7 +187,7 @@ def test_n24_depthwise_weights_have_a_scale_a_channel() -> None:
     source = simplify(load(net(nodes, [1, 16, 8, 8], {"w": w, "b": np.zeros(16)})))
     # Inputs whose spread undoes that of the weights, so that no channel hides behind another one at the output.
     x = (rng.normal(0, 1, (32, 16, 8, 8))).astype(np.float32)
-    quantized = quantize(source, value_ranges(source, x, "minmax"))
+    quantized = quantize(source, value_ranges(source, (x,), "minmax"))
     (op,) = quantized.machine.ops
     assert isinstance(op, QDepthwise)
     rows = op.weight.reshape(16, -1).astype(np.float64)
@@ -195,5 +195,5 @@ def test_n24_depthwise_weights_have_a_scale_a_channel() -> None:
     scale = np.abs(real).max(axis=1, keepdims=True) / 127
     noise = ((rows * scale - real) ** 2).sum(axis=1)
     assert (10 * np.log10((real**2).sum(axis=1) / noise) > 30).all()
-    layers, _ = losses(source, quantized, x)
+    layers, _ = losses(source, quantized, (x,))
     assert all(v.sqnr > 30 for v in layers)

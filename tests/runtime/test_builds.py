@@ -15,6 +15,7 @@ from exports import KINDS, WARNINGS, get, put, run
 from tree_models import Export
 
 from mcugen.core.types import DType
+from mcugen.emit.parts import ports_of
 from mcugen.verify.compare import compare_bits
 from mcugen.verify.compiler import find_host_compiler
 from mcugen.verify.export_check import check_host
@@ -51,7 +52,7 @@ def test_contraction_changes_nothing(kind: str, level: str, compiler: str) -> No
     e = get(kind)
     with (
         build_shared(e.files, e.sources, find_host_compiler(compiler), (*FUSED, level)) as library,
-        HostModel(library, e.name, *_signature(e)) as host,
+        HostModel(library, e.name, *ports_of(e.machine)) as host,
     ):
         difference = compare_bits(e.ref.y, host.run(e.ref.x), kind)
         assert difference is None, str(difference)
@@ -67,7 +68,7 @@ def test_contraction_would_change_something() -> None:
     files["mcugen/mcg.h"] = str(files["mcugen/mcg.h"]).replace('__asm__("" : "+x"(v))', "((void)(v))")
     with (
         build_shared(files, e.sources, find_host_compiler("gcc"), FUSED) as library,
-        HostModel(library, e.name, *_signature(e)) as host,
+        HostModel(library, e.name, *ports_of(e.machine)) as host,
     ):
         assert compare_bits(e.ref.y, host.run(e.ref.x), "y") is not None
 
@@ -347,7 +348,7 @@ def test_integer_models_do_not_mind_fast_math(tmp_path: Path) -> None:
     with (
         # Without start files: crtfastmath.o would make the whole Python process flush subnormals to zero.
         build_shared(e.files, e.sources, find_host_compiler("gcc"), ("-Ofast", "-nostartfiles")) as library,
-        HostModel(library, e.name, *_signature(e)) as host,
+        HostModel(library, e.name, *ports_of(e.machine)) as host,
     ):
         assert compare_bits(e.ref.y, host.run(e.ref.x), "y") is None
 

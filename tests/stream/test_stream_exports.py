@@ -16,7 +16,7 @@ from mcugen.build import finish
 from mcugen.core.passes import evaluate
 from mcugen.core.stream import respond, rhythm, statuses
 from mcugen.core.types import Array, Model
-from mcugen.emit.parts import machine_ops
+from mcugen.emit.parts import machine_ops, ports_of
 from mcugen.emit.sources import sources_of
 from mcugen.emulate.run import run_on_board
 from mcugen.emulate.toolchain import find_cross_compiler
@@ -146,15 +146,10 @@ def test_a_fault_in_init_is_found(folders: dict[str, Path]) -> None:
     sources = ["alone.c", "alone_selftest.c"]
     with (
         build_shared(files, sources, find_host_compiler()) as library,
-        HostModel(library, "alone", *_signature(model), state_bytes=export.state_bytes) as host,
+        HostModel(library, "alone", *ports_of(model), state_bytes=export.state_bytes) as host,
     ):
         assert compare_bits(ready.y, host.push(ready.x)[0], "y") is not None
         assert host.selftest() == 1
-
-
-def _signature(model: Model) -> tuple[Any, int, Any, int]:
-    x, y = model.types[model.inputs[0]], model.types[model.outputs[0]]
-    return x.dtype, x.count, y.dtype, y.count
 
 
 def test_y_that_is_touched_too_early_is_found(folders: dict[str, Path]) -> None:
@@ -164,7 +159,7 @@ def test_y_that_is_touched_too_early_is_found(folders: dict[str, Path]) -> None:
     files = {**export.files, "seven.c": text.replace("{ return MCG_PENDING; }", "{ y[0] = 0; return MCG_PENDING; }")}
     with (
         build_shared(files, ["seven.c"], find_host_compiler()) as library,
-        HostModel(library, "seven", *_signature(model), state_bytes=export.state_bytes) as host,
+        HostModel(library, "seven", *ports_of(model), state_bytes=export.state_bytes) as host,
         pytest.raises(DiffersError, match="writes y for sample 0"),
     ):
         host.push(samples(model, 3))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from fake_model import FEATURES, OUTPUTS, SOURCES, TREES, fake_files, fake_inputs, fake_reference
 
+from mcugen.core.ports import one_each
 from mcugen.core.types import DType
 from mcugen.errors import DiffersError, InputError, InternalError
 from mcugen.verify.compare import compare_bits
@@ -28,7 +29,7 @@ def _script(folder: Path, name: str, text: str) -> Path:
 
 
 def _model(library: Path, **more: object) -> HostModel:
-    return HostModel(library, "fake", DType.F32, FEATURES, DType.F32, OUTPUTS, **more)  # type: ignore[arg-type]
+    return HostModel(library, "fake", *one_each(DType.F32, FEATURES, DType.F32, OUTPUTS), **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", KINDS)

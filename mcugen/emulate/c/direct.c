@@ -6,20 +6,19 @@
 
 void mcg_image_stop(void);
 
+/* A row of inputs and one of outputs, laid out as a struct of them. */
+_Alignas(8) uint8_t mcg_image_x[MCG_IMAGE_X_BYTES];
+_Alignas(8) uint8_t mcg_image_y[MCG_IMAGE_Y_BYTES];
+
 #if defined(MCG_IMAGE_STATE)
 MCG_IMAGE_STATE mcg_image_state;
 typedef void mcg_image_init_t(MCG_IMAGE_STATE *s);
-typedef mcg_status_t mcg_image_run_t(MCG_IMAGE_STATE *s, const MCG_IMAGE_X *x, MCG_IMAGE_Y *y);
 volatile void *volatile mcg_image_stream;
 mcg_image_init_t *volatile mcg_image_init_entry;
-#else
-typedef mcg_status_t mcg_image_run_t(const MCG_IMAGE_X *x, MCG_IMAGE_Y *y);
 #endif
 
 /* Nothing here calls the model or touches the row: the pointers keep both in the program. */
-MCG_IMAGE_X mcg_image_x[MCG_IMAGE_INPUTS];
-MCG_IMAGE_Y mcg_image_y[MCG_IMAGE_OUTPUTS];
-
+typedef mcg_status_t mcg_image_run_t(MCG_IMAGE_PARAMETERS);
 const volatile void *volatile mcg_image_row[2];
 mcg_image_run_t *volatile mcg_image_run_entry;
 typedef int32_t mcg_image_selftest_t(void);

@@ -21,14 +21,13 @@
 #define PATTERN 0xA5A5A5A5u
 #define UNTOUCHED 0xA5u /* what y holds before a call */
 
-static MCG_IMAGE_X mcg_image_x[MCG_IMAGE_INPUTS];
-static MCG_IMAGE_Y mcg_image_y[MCG_IMAGE_OUTPUTS];
+/* A row of inputs and one of outputs, laid out as a struct of them. */
+static _Alignas(8) uint8_t mcg_image_x[MCG_IMAGE_X_BYTES];
+static _Alignas(8) uint8_t mcg_image_y[MCG_IMAGE_Y_BYTES];
 #if defined(MCG_IMAGE_STATE)
 static MCG_IMAGE_STATE mcg_image_state;
-#define CALL_MODEL() MCG_IMAGE_RUN(&mcg_image_state, mcg_image_x, mcg_image_y)
 #define PENDING_IS_RIGHT 1
 #else
-#define CALL_MODEL() MCG_IMAGE_RUN(mcg_image_x, mcg_image_y)
 #define PENDING_IS_RIGHT 0
 #endif
 
@@ -97,7 +96,7 @@ static void MCG_NOINLINE run_rows(uint32_t *failed)
         for (uint32_t i = 0u; i < sizeof mcg_image_y; i++) {
             ((volatile uint8_t *)mcg_image_y)[i] = UNTOUCHED;
         }
-        const mcg_status_t status = CALL_MODEL();
+        const mcg_status_t status = MCG_IMAGE_RUN(MCG_IMAGE_ARGUMENTS);
         if (status != MCG_OK && !(status == MCG_PENDING && PENDING_IS_RIGHT) && failed[0] == 0u) {
             failed[0] = row + 1u;
             failed[1] = (uint32_t)status;

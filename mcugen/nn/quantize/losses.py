@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,9 +34,10 @@ class LayerLoss:
 class OutputLoss:
     """An output on ``rows`` samples: errors, the mean one relative to the mean magnitude, and argmax flips.
 
-    ``flips`` is None where the output is one number.
+    ``flips`` is None where the output is one number. ``name``: of the output, empty where it is the only one.
     """
 
+    name: str
     rows: int
     largest: float
     mean: float
@@ -45,27 +47,34 @@ class OutputLoss:
     def text(self) -> str:
         """One line."""
         labels = "" if self.flips is None else f", {self.flips} argmax flips"
+        name = f"{self.name}, " if self.name else ""
         return (
-            f"on {self.rows} rows of your data: mean error {self.mean:.3g} ({100 * self.relative:.2g} %), "
+            f"{name}on {self.rows} rows of your data: mean error {self.mean:.3g} ({100 * self.relative:.2g} %), "
             f"largest {self.largest:.3g}{labels}"
         )
 
 
-def losses(source: Model, quantized: Quantized, x: Array) -> tuple[tuple[LayerLoss, ...], OutputLoss]:
-    """Float and integer net side by side on float inputs ``x`` (N, *shape); at most the first rows."""
+def losses(
+    source: Model, quantized: Quantized, x: Sequence[Array]
+) -> tuple[tuple[LayerLoss, ...], tuple[OutputLoss, ...]]:
+    """Float and integer net side by side on float inputs ``x``, (N, *shape) for each; at most the first rows."""
     machine = quantized.machine
-    rows = x[:_ROWS]
-    real = evaluate(source, {source.inputs[0]: rows})
-    q_in = machine.types[machine.inputs[0]]
-    found = evaluate(machine, {machine.inputs[0]: as_integers(rows, q_in)})
+    rows = [data[:_ROWS] for data in x]
+    real = evaluate(source, dict(zip(source.inputs, rows, strict=True)))
+    integers = (as_integers(data, machine.types[v]) for v, data in zip(machine.inputs, rows, strict=True))
+    found = evaluate(machine, dict(zip(machine.inputs, integers, strict=True)))
     table = []
     for op in source.ops:
         for value in op.outputs:
             stored = quantized.stored.get(value)
             if stored is not None and machine.types[stored.name].q is not None:
                 table.append(_layer(value, type(op).__name__, real[value], found[stored.name], stored, machine))
-    expected, y = real[source.outputs[0]], found[machine.outputs[0]]
-    return tuple(table), _output(expected, dequantized(y, machine.types[machine.outputs[0]]).reshape(expected.shape))
+    outputs = []
+    for of_file, of_machine in zip(source.outputs, machine.outputs, strict=True):
+        expected, y = real[of_file], dequantized(found[of_machine], machine.types[of_machine])
+        name = of_file if len(source.outputs) > 1 else ""
+        outputs.append(_output(name, expected, y.reshape(expected.shape)))
+    return tuple(table), tuple(outputs)
 
 
 def as_integers(real: Array, kind: TensorType) -> Array:
@@ -96,9 +105,9 @@ def _layer(value: str, op: str, real: Array, q: Array, stored: Stored, machine: 
     return LayerLoss(value, op, float(real.min()), float(real.max()), kind.q.scale, sqnr, saturated, real.size)
 
 
-def _output(real: Array, found: Array) -> OutputLoss:
+def _output(name: str, real: Array, found: Array) -> OutputLoss:
     gap = np.abs(found - real)
     flat, got = real.reshape(len(real), -1), found.reshape(len(real), -1)
     flips = int(np.count_nonzero(flat.argmax(axis=1) != got.argmax(axis=1))) if flat.shape[1] > 1 else None
     scale = max(float(np.abs(real).mean()), 1e-300)
-    return OutputLoss(len(real), float(gap.max()), float(gap.mean()), float(gap.mean()) / scale, flips)
+    return OutputLoss(name, len(real), float(gap.max()), float(gap.mean()), float(gap.mean()) / scale, flips)

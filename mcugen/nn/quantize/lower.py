@@ -114,10 +114,13 @@ class Lowering:
 
     def finish(self) -> Model:
         """The machine model: every output in the sequence of the file, under the output's own name."""
-        outputs = []
+        outputs: list[str] = []
         for value in self.model.outputs:
             wide = self.wide.get(value)
-            outputs.append(wide.name if wide is not None and wide.is_plain else self.in_sequence(value).name)
+            name = wide.name if wide is not None and wide.is_plain else self.in_sequence(value).name
+            if name in outputs or name in self.model.inputs:
+                name = self._copied(name, value)
+            outputs.append(name)
         self._drop_unread(set(outputs))
         return replace(
             self.model,
@@ -126,6 +129,15 @@ class Lowering:
             ops=tuple(self.ops),
             outputs=tuple(outputs),
         )
+
+    def _copied(self, name: str, value: str) -> str:
+        """A copy of a machine value: inputs and outputs are the caller's, and apart."""
+        kind = self.types[name]
+        copy = f"{name}_copy{len(self.ops)}"
+        flat = (kind.count,)
+        self.ops.append(strided_copy((name,), (copy,), self.loc_of(value), flat, (0,), (0,), kind.dtype))
+        self.types[copy] = kind
+        return copy
 
     def _drop_unread(self, needed: set[str]) -> None:
         """Removes ops whose results nobody reads: int8 copies beside int16 values."""

@@ -6,7 +6,7 @@ the extremes to where quantizing to 8 bits gives the least mean squared error. T
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,9 +56,10 @@ def check_calibration(x: Array, shape: tuple[int, ...], where: str) -> Array:
 
 
 def value_ranges(
-    model: Model, x: Array, method: str, progress: Callable[[int, int], None] = lambda done, total: None
+    model: Model, x: Sequence[Array], method: str, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> dict[str, Range]:
-    """The range of every value of ``model`` for inputs ``x`` (N, *shape): two passes over the data, in batches."""
+    """The range of every value of ``model`` for ``x``, (N, *shape) for each input: two passes over the data, in
+    batches."""
     if method not in METHODS:
         raise InputError("--calib-method", f"'{method}' is not known", f"known: {', '.join(METHODS)}")
     extremes: dict[str, Range] = {}
@@ -83,10 +84,10 @@ def value_ranges(
     return {name: choose(counts[name], r) if r.low < r.high else r for name, r in extremes.items()}
 
 
-def _batches(model: Model, x: Array, progress: Callable[[int, int], None]) -> Iterator[Mapping[str, Array]]:
-    for a in range(0, len(x), _BATCH):
-        progress(a, len(x))
-        yield evaluate(model, {model.inputs[0]: x[a : a + _BATCH]})
+def _batches(model: Model, x: Sequence[Array], progress: Callable[[int, int], None]) -> Iterator[Mapping[str, Array]]:
+    for a in range(0, len(x[0]), _BATCH):
+        progress(a, len(x[0]))
+        yield evaluate(model, {v: data[a : a + _BATCH] for v, data in zip(model.inputs, x, strict=True)})
 
 
 def _percentile(counts: Array, r: Range) -> Range:

@@ -3,8 +3,10 @@
  * SPDX-License-Identifier: MIT-0
  *
  * For sanitizer builds on the host. runner_config.h, which is written beside it, includes the model and says:
- *   RUNNER_RUN                               NAME_run, of a model without state
- *   RUNNER_STATE, RUNNER_INIT, RUNNER_PUSH   instead of it, of a stateful model: vectors are the steps of one run
+ *   RUNNER_INPUTS, RUNNER_OUTPUTS  how many of them the functions have
+ *   RUNNER_CALL(x, y)              NAME_run of the pointers x[0], x[1] ... and y[0] ...; of a stateful model NAME_push of
+ *                                  the runner's state: vectors are the steps of one run
+ *   RUNNER_STATE, RUNNER_INIT, RUNNER_NO_STATE(x, y)   of a stateful model: its type, NAME_init, NAME_push of a null state
  *   RUNNER_SECTIONS_INIT           optional: mcg_sections_init; all vectors run again after it
  *   RUNNER_SELFTEST                optional: NAME_selftest
  * Input and output of each call are blocks of exactly their size, so that a sanitizer sees one byte too many.
@@ -19,12 +21,12 @@
 #include <string.h>
 
 typedef struct {
-    const golden_tensor_t *in;
-    const golden_tensor_t *out;
+    const golden_tensor_t *in[RUNNER_INPUTS];
+    const golden_tensor_t *out[RUNNER_OUTPUTS];
     const golden_tensor_t *status; /* NULL: every call returns MCG_OK */
-    size_t in_bytes;
-    size_t out_bytes;
 } job_t;
+
+static size_t bytes_of(const golden_tensor_t *t) { return (size_t)(golden_count(t) * golden_element_bytes(t->dtype)); }
 
 /* An element as a number, NaNs as the canonical one. */
 static uint64_t bits_of(const unsigned char *p, uint32_t dtype)
@@ -63,17 +65,17 @@ static void print_value(const unsigned char *p, uint32_t dtype)
     printf(" (0x%0*" PRIx64 ")", (int)(2u * golden_element_bytes(dtype)), b);
 }
 
-static int same_row(const golden_t *g, const job_t *job, const unsigned char *y, uint32_t v)
+static int same_row(const golden_t *g, const golden_tensor_t *t, const unsigned char *y, uint32_t v)
 {
-    const unsigned char *want = golden_row(g, job->out, v);
-    const uint32_t size = golden_element_bytes(job->out->dtype);
-    const uint64_t n = golden_count(job->out);
+    const unsigned char *want = golden_row(g, t, v);
+    const uint32_t size = golden_element_bytes(t->dtype);
+    const uint64_t n = golden_count(t);
     for (uint64_t i = 0; i < n; i++) {
-        if (bits_of(want + i * size, job->out->dtype) != bits_of(y + i * size, job->out->dtype)) {
-            printf("%s: vector %" PRIu32 " element %" PRIu64 ": expected ", job->out->name, v, i);
-            print_value(want + i * size, job->out->dtype);
+        if (bits_of(want + i * size, t->dtype) != bits_of(y + i * size, t->dtype)) {
+            printf("%s: vector %" PRIu32 " element %" PRIu64 ": expected ", t->name, v, i);
+            print_value(want + i * size, t->dtype);
             printf(", found ");
-            print_value(y + i * size, job->out->dtype);
+            print_value(y + i * size, t->dtype);
             printf("\n");
             return 0;
         }
@@ -89,61 +91,85 @@ static int status_is(int32_t found, int32_t expected, uint32_t v, const char *ca
     return found == expected;
 }
 
-#if defined(RUNNER_PUSH)
+#if defined(RUNNER_STATE)
 static RUNNER_STATE state;
-#define CALL(x, y) RUNNER_PUSH(&state, (x), (y))
-#else
-#define CALL(x, y) RUNNER_RUN((x), (y))
 #endif
 
-/* The promises about wrong pointers; x and y are the blocks of the right sizes. */
-static int check_arguments(const job_t *job, unsigned char *x, unsigned char *y)
+/* The promises about wrong pointers; x and y are blocks of the right sizes. */
+static int check_arguments(const job_t *job, void **x, void **y)
 {
-    void *none = NULL;
-    int ok = status_is(CALL(none, (void *)y), MCG_ERR_ARG, 0, "x null");
-    ok = status_is(CALL((void *)x, none), MCG_ERR_ARG, 0, "y null") && ok;
-#if defined(RUNNER_PUSH)
-    ok = status_is(RUNNER_PUSH(none, (void *)x, (void *)y), MCG_ERR_ARG, 0, "state null") && ok;
-#endif
-    if (golden_element_bytes(job->in->dtype) > 1u) {
-        ok = status_is(CALL((void *)(x + 1), (void *)y), MCG_ERR_ARG, 0, "x misaligned") && ok;
+    int ok = 1;
+    for (uint32_t i = 0; i < RUNNER_INPUTS + RUNNER_OUTPUTS; i++) {
+        void **const place = i < RUNNER_INPUTS ? &x[i] : &y[i - RUNNER_INPUTS];
+        const golden_tensor_t *t = i < RUNNER_INPUTS ? job->in[i] : job->out[i - RUNNER_INPUTS];
+        void *const right = *place;
+        *place = NULL;
+        ok = status_is(RUNNER_CALL(x, y), MCG_ERR_ARG, 0, "a null pointer") && ok;
+        if (golden_element_bytes(t->dtype) > 1u) {
+            *place = (unsigned char *)right + 1;
+            ok = status_is(RUNNER_CALL(x, y), MCG_ERR_ARG, 0, "a misaligned pointer") && ok;
+        }
+        *place = right;
     }
-    if (golden_element_bytes(job->out->dtype) > 1u) {
-        ok = status_is(CALL((void *)x, (void *)(y + 1)), MCG_ERR_ARG, 0, "y misaligned") && ok;
+#if defined(RUNNER_STATE)
+    ok = status_is(RUNNER_NO_STATE(x, y), MCG_ERR_ARG, 0, "state null") && ok;
+#endif
+    return ok;
+}
+
+/* Blocks for the tensors of one side: inputs with the values of vector v, outputs (NULL) with a pattern. */
+static int take_blocks(const golden_t *g, const golden_tensor_t *const *t, uint32_t n, int filled, uint32_t v, void **p)
+{
+    int ok = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        p[i] = malloc(bytes_of(t[i]));
+        ok = ok && p[i] != NULL;
+        if (p[i] != NULL && filled) {
+            memcpy(p[i], golden_row(g, t[i], v), bytes_of(t[i]));
+        } else if (p[i] != NULL) {
+            memset(p[i], 0xA5, bytes_of(t[i]));
+        }
     }
     return ok;
 }
 
 static int run_vector(const golden_t *g, const job_t *job, uint32_t v)
 {
-    unsigned char *x = malloc(job->in_bytes);
-    unsigned char *y = malloc(job->out_bytes);
+    void *x[RUNNER_INPUTS] = {NULL};
+    void *y[RUNNER_OUTPUTS] = {NULL};
     int32_t expected = MCG_OK;
-    int ok = x != NULL && y != NULL;
+    int ok = take_blocks(g, job->in, RUNNER_INPUTS, 1, v, x);
+    ok = take_blocks(g, job->out, RUNNER_OUTPUTS, 0, v, y) && ok;
     if (!ok) {
         printf("out of memory\n");
     } else {
-        memcpy(x, golden_row(g, job->in, v), job->in_bytes);
-        memset(y, 0xA5, job->out_bytes);
         if (job->status != NULL) {
             memcpy(&expected, golden_row(g, job->status, v), sizeof expected);
         }
         ok = v != 0u || check_arguments(job, x, y);
-        ok = ok && status_is(CALL((void *)x, (void *)y), expected, v, "call");
-        ok = ok && (expected != MCG_OK || same_row(g, job, y, v));
-        if (ok && memcmp(x, golden_row(g, job->in, v), job->in_bytes) != 0) {
-            printf("vector %" PRIu32 ": the input was changed\n", v);
-            ok = 0;
+        ok = ok && status_is(RUNNER_CALL(x, y), expected, v, "call");
+        for (uint32_t i = 0; ok && expected == MCG_OK && i < RUNNER_OUTPUTS; i++) {
+            ok = same_row(g, job->out[i], y[i], v);
+        }
+        for (uint32_t i = 0; ok && i < RUNNER_INPUTS; i++) {
+            if (memcmp(x[i], golden_row(g, job->in[i], v), bytes_of(job->in[i])) != 0) {
+                printf("vector %" PRIu32 ": the input was changed\n", v);
+                ok = 0;
+            }
         }
     }
-    free(x);
-    free(y);
+    for (uint32_t i = 0; i < RUNNER_INPUTS; i++) {
+        free(x[i]);
+    }
+    for (uint32_t i = 0; i < RUNNER_OUTPUTS; i++) {
+        free(y[i]);
+    }
     return ok;
 }
 
 static int run_all(const golden_t *g, const job_t *job)
 {
-#if defined(RUNNER_PUSH)
+#if defined(RUNNER_STATE)
     memset(&state, 0x5A, sizeof state); /* init has to set all of it */
     RUNNER_INIT(&state);
 #endif
@@ -160,15 +186,17 @@ static const char *plan(const golden_t *g, job_t *job)
     if (g->header.abi != MCG_ABI) {
         return "made for another ABI";
     }
-    job->in = golden_find(g, GOLDEN_INPUT, 0);
-    job->out = golden_find(g, GOLDEN_OUTPUT, 0);
-    job->status = golden_find(g, GOLDEN_STATUS, 0);
-    if (job->in == NULL || job->out == NULL || golden_find(g, GOLDEN_INPUT, 1) != NULL ||
-        golden_find(g, GOLDEN_OUTPUT, 1) != NULL) {
-        return "one input and one output are needed";
+    for (uint32_t i = 0; i < RUNNER_INPUTS; i++) {
+        job->in[i] = golden_find(g, GOLDEN_INPUT, i);
     }
-    job->in_bytes = (size_t)(golden_count(job->in) * golden_element_bytes(job->in->dtype));
-    job->out_bytes = (size_t)(golden_count(job->out) * golden_element_bytes(job->out->dtype));
+    for (uint32_t i = 0; i < RUNNER_OUTPUTS; i++) {
+        job->out[i] = golden_find(g, GOLDEN_OUTPUT, i);
+    }
+    job->status = golden_find(g, GOLDEN_STATUS, 0);
+    if (job->in[RUNNER_INPUTS - 1] == NULL || job->out[RUNNER_OUTPUTS - 1] == NULL ||
+        golden_find(g, GOLDEN_INPUT, RUNNER_INPUTS) != NULL || golden_find(g, GOLDEN_OUTPUT, RUNNER_OUTPUTS) != NULL) {
+        return "another count of inputs or outputs than the model has";
+    }
     if (job->status != NULL && (job->status->dtype != GOLDEN_I32 || golden_count(job->status) != 1u)) {
         return "a status is one int32 a vector";
     }
