@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import replace
-from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from mcugen import build as api
+from mcugen import terminal
+from mcugen.cli_options import (
+    CalibMethod,
+    InputType,
+    LeafType,
+    Optimize,
+    Output,
+    Project,
+    options_of_each,
+    placements_of,
+    shapes_of,
+)
 from mcugen.doctor.check_ld import report_lines
 from mcugen.doctor.elf_report import elf_lines
-from mcugen.errors import InputError, InternalError, McugenError, one_line
+from mcugen.errors import InputError, InternalError, McugenError
 from mcugen.report.profile import profile_json, profile_lines
 from mcugen.report.summary import memory_lines, summary_lines, usage_lines
 from mcugen.target.board import list_boards
@@ -34,79 +42,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Trained models to verified C for microcontrollers, bit for bit as in Python.",
 )
-
-
-class _Lines(Console):
-    """Prints text as it is, a line each: brackets, colons and control characters in names mean nothing here."""
-
-    def __init__(self, *, stderr: bool) -> None:
-        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
-
-    def say(self, text: str) -> None:
-        """One line, whatever ``text`` holds."""
-        self.print(one_line(text))
-
-    def on_broken_pipe(self) -> None:
-        """A reader that has seen enough, as ``head`` does, is no fault."""
-        with suppress(SystemExit):
-            super().on_broken_pipe()  # points stdout elsewhere, for the flush at exit, and would exit with 1
-        sys.exit(0)
-
-
-_out = _Lines(stderr=False)
-_err = _Lines(stderr=True)
-
-
-class InputType(StrEnum):
-    """C types of inputs."""
-
-    AUTO = "auto"
-    FLOAT64 = "float64"
-    FLOAT32 = "float32"
-    INT32 = "int32"
-    INT16 = "int16"
-    UINT16 = "uint16"
-    INT8 = "int8"
-    UINT8 = "uint8"
-
-
-class LeafType(StrEnum):
-    """Types of stored leaves."""
-
-    INT16 = "int16"
-    INT32 = "int32"
-    FLOAT32 = "float32"
-    FLOAT64 = "float64"
-
-
-class Output(StrEnum):
-    """What y holds."""
-
-    RAW = "raw"
-    CLASS = "class"
-    PROBA = "proba"
-
-
-class CalibMethod(StrEnum):
-    """How the range of a value is chosen from the data."""
-
-    MINMAX = "minmax"
-    PERCENTILE = "percentile"
-    MSE = "mse"
-
-
-class Project(StrEnum):
-    """Projects around a model."""
-
-    CUBEIDE = "cubeide"
-    CMAKE = "cmake"
-
-
-class Optimize(StrEnum):
-    """What to spend."""
-
-    BALANCED = "balanced"
-    RAM = "ram"
 
 
 Source = Annotated[Path, typer.Argument(help="A LightGBM model.txt or an .onnx file.", show_default=False)]
@@ -171,11 +106,11 @@ def export(
         output=output.value,
         calib_method=calib_method.value,
         int16=tuple(int16 or ()),
-        shapes=_shapes(shape or []),
+        shapes=shapes_of(shape or []),
         optimize=optimize.value,
         leaf=leaf.value,
         max_error=max_error,
-        place=_placements(place or []),
+        place=placements_of(place or []),
         num_iteration=num_iteration,
         start_iteration=start_iteration,
         dump_ir=dump_ir,
@@ -185,47 +120,21 @@ def export(
         compiler=compiler,
         project=project.value if project is not None else None,
     )
-    each = _options_of_each(sources, options, spec or [], calib or [])
-    with _progress(api.EXPORT_STEPS * len(sources)) as progress:
+    each = options_of_each([api.model_name(s) for s in sources], options, spec or [], calib or [])
+    with terminal.progress_bar(api.EXPORT_STEPS * len(sources)) as progress:
         if len(sources) == 1:
             results: tuple[api.ExportResult, ...] = (api.export(sources[0], out, each[0], progress),)
         else:
             results = api.export_together(sources, out or Path(), each, progress)
     for result in results:
         for line in summary_lines(result.report):
-            _out.say(line)
+            terminal.out.say(line)
         for line in result.report.details if explain else ():
-            _out.say(line)
+            terminal.out.say(line)
     _print_memory(results, explain)
     for result in results:
         new, same = len(result.written.written), len(result.written.unchanged)
-        _out.say(f"wrote     {result.out} ({new} files, {same} unchanged)")
-
-
-def _options_of_each(
-    sources: list[Path], options: api.ExportOptions, spec: list[str], calib: list[str]
-) -> list[api.ExportOptions]:
-    """The options of every model: a file is for all, or for the one that stands before a ``=``."""
-    if len(sources) > 1 and options.name is not None:
-        raise InputError("--name", "is for one model", "several have the names of their files")
-    names = [api.model_name(s) for s in sources]
-    return [
-        replace(options, spec=_file_of("--spec", spec, n, names), calib=_file_of("--calib", calib, n, names))
-        for n in names
-    ]
-
-
-def _file_of(option: str, words: list[str], name: str, names: list[str]) -> Path | None:
-    files: dict[str, list[str]] = {}
-    for word in words:
-        model, found, path = word.partition("=")
-        mine = bool(found) and len(names) > 1 and model in names
-        files.setdefault(model if mine else "", []).append(path if mine else word)
-    chosen = files.get(name) or files.get("") or []
-    if len(chosen) > 1:
-        hint = "once for all models, or MODEL=FILE for each" if len(names) > 1 else ""
-        raise InputError(option, f"{chosen[1]} is the second file", hint)
-    return Path(chosen[0]) if chosen else None
+        terminal.out.say(f"wrote     {result.out} ({new} files, {same} unchanged)")
 
 
 @app.command()
@@ -237,11 +146,11 @@ def run(
     compiler: TargetCompiler = None,
 ) -> None:
     """Run the generated C on any inputs."""
-    with _progress(2) as progress:
+    with terminal.progress_bar(2) as progress:
         y, warnings = api.run(folder, input_file, output_file, target, progress, compiler)
     for warning in warnings:
-        _err.say(f"warning: {warning}")
-    _out.say(f"{len(y):,} rows to {output_file}")
+        terminal.err.say(f"warning: {warning}")
+    terminal.out.say(f"{len(y):,} rows to {output_file}")
 
 
 @app.command()
@@ -253,10 +162,10 @@ def verify(
     opt: Annotated[str, typer.Option(help="Optimization level of a build for a board.")] = "-O2",
 ) -> None:
     """Compare the C in a folder with its golden reference, every bit."""
-    with _progress(2) as progress:
+    with terminal.progress_bar(2) as progress:
         lines = api.verify(folder, data, target, progress, compiler, opt)
     for line in lines:
-        _out.say(line)
+        terminal.out.say(line)
 
 
 @app.command()
@@ -271,13 +180,13 @@ def profile(
     as_json: Json = False,
 ) -> None:
     """Measure one inference on an emulated board: instructions, estimated cycles, stack, flash and RAM."""
-    with _progress(4) as progress:
+    with terminal.progress_bar(4) as progress:
         found = api.profile(folder, input_file, target, progress, compiler, opt)
     if as_json:
-        _out.print_json(json.dumps(profile_json(found)))
+        terminal.out.print_json(json.dumps(profile_json(found)))
         return
     for line in profile_lines(found):
-        _out.say(line)
+        terminal.out.say(line)
 
 
 @app.command()
@@ -286,7 +195,7 @@ def compare(
     device: Annotated[Path, typer.Argument(help="The outputs as the device computed them.", show_default=False)],
 ) -> None:
     """Compare what a board computed with the golden file: first vector, tensor and element that differ."""
-    _out.say(api.compare(golden, device))
+    terminal.out.say(api.compare(golden, device))
 
 
 @app.command()
@@ -294,12 +203,12 @@ def inspect(source: Source, as_json: Json = False) -> None:
     """Say what a model file contains."""
     line, facts = api.inspect(source)
     if as_json:
-        _out.print_json(json.dumps(facts))
+        terminal.out.print_json(json.dumps(facts))
         return
-    _out.say(line)
+    terminal.out.say(line)
     for key, value in facts.items():
         if key != "features":
-            _out.say(f"{key:<16} {value}")
+            terminal.out.say(f"{key:<16} {value}")
 
 
 @app.command("check-ld")
@@ -314,7 +223,7 @@ def check_ld(
     """Say by address where a linker script puts mcugen's sections, and what to add; exit 1 if something is wrong."""
     found = api.check_ld(script, board, defsym or (), folders or (), model or (), write)
     for line in report_lines(found, str(write) if write is not None else None):
-        _out.say(line)
+        terminal.out.say(line)
     if not (found.fits if write is None else found.adapted_fits):
         raise typer.Exit(1)
 
@@ -333,7 +242,7 @@ def check_elf(
     """Prove from a linked program that every object is where the plan has it; exit 1 with one line a finding."""
     found = api.check_elf(program, board, model or (), dma or (), mpu or ())
     for line in elf_lines(found, show_map):
-        _out.say(line)
+        terminal.out.say(line)
     if found.findings:
         raise typer.Exit(1)
 
@@ -343,21 +252,21 @@ def boards(as_json: Json = False) -> None:
     """List the boards and their memories."""
     found = list_boards()
     if as_json:
-        _out.print_json(json.dumps([api.board_facts(b) for b in found]))
+        terminal.out.print_json(json.dumps([api.board_facts(b) for b in found]))
         return
     for board in found:
-        _out.say(f"{board.name}: {board.title}")
+        terminal.out.say(f"{board.name}: {board.title}")
         table = Table(box=None, pad_edge=False)
         for column in ("region", "base", "bytes", "reserved"):
             table.add_column(column)
         for r in board.regions:
             table.add_row(r.name, f"0x{r.base:08x}", f"{r.size:,}", f"{r.reserve:,}")
-        _out.print(table)
+        terminal.out.print(table)
 
 
 def _version(value: bool) -> None:
     if value:
-        _out.print(f"mcugen {VERSION}")
+        terminal.out.print(f"mcugen {VERSION}")
         raise typer.Exit
 
 
@@ -370,54 +279,12 @@ def options(
     """Trained models to verified C for microcontrollers, bit for bit as in Python."""
 
 
-def _shapes(words: list[str]) -> dict[str, tuple[int, ...]]:
-    shapes: dict[str, tuple[int, ...]] = {}
-    for word in words:
-        name, _, numbers = word.partition("=")
-        sizes = numbers.split(",")
-        if not name or not all(n.isascii() and n.isdigit() and 0 < int(n) < 2**24 for n in sizes):
-            raise InputError("--shape", f"'{word}' is not NAME=SIZES", "for example --shape input=1,3,96,96")
-        shapes[name] = tuple(int(n) for n in sizes)
-    return shapes
-
-
-def _placements(words: list[str]) -> dict[str, str]:
-    wishes: dict[str, str] = {}
-    for word in words:
-        symbol, found, region = word.partition("=")
-        if not (found and symbol and region):
-            raise InputError("--place", f"'{word}' is not SYMBOL=REGION", "for example --place model_nodes=dtcm")
-        if symbol in wishes:
-            raise InputError("--place", f"{symbol} is placed twice")
-        wishes[symbol] = region
-    return wishes
-
-
 def _print_memory(results: Sequence[api.ExportResult], explain: bool) -> None:
     plans = [r.plan for r in results]
     whole = tuple(a for p in plans for a in p.assignments)
     for line in (*memory_lines(replace(plans[0], assignments=whole), explain), *usage_lines(plans, explain)):
-        _out.say(line)
-    _out.print("~ sizes of code are estimates; mcugen profile measures them")
-
-
-@contextmanager
-def _progress(steps: int) -> Iterator[Callable[[str], None]]:
-    """A bar with the current step, on a terminal; quiet elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda step: None
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=_err, transient=True) as bar:
-        task = bar.add_task("starting", total=steps)
-        done = -1
-
-        def show(step: str) -> None:
-            nonlocal done
-            done += 1
-            bar.update(task, description=step, completed=done)
-
-        yield show
+        terminal.out.say(line)
+    terminal.out.print("~ sizes of code are estimates; mcugen profile measures them")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -433,10 +300,10 @@ def main(arguments: list[str] | None = None) -> None:
     except McugenError as e:
         _fail(e)
     except typer.Abort:
-        _err.say("stopped")
+        terminal.err.say("stopped")
         sys.exit(130)
     except KeyboardInterrupt:
-        _err.say("stopped")
+        terminal.err.say("stopped")
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)
@@ -444,16 +311,16 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(InputError("memory", "this machine has too little memory for this model"))
     except Exception as e:
         if hasattr(e, "format_message"):  # a usage error of the option parser
-            _err.say(f"mcugen: {e.format_message()} (see mcugen --help)")
+            terminal.err.say(f"mcugen: {e.format_message()} (see mcugen --help)")
             sys.exit(2)
         _fail(InternalError(type(e).__name__, str(e) or "no message"))
 
 
 def _fail(error: McugenError) -> None:
-    _err.say(f"mcugen: {error}")
+    terminal.err.say(f"mcugen: {error}")
     if isinstance(error, PlanDoesNotFitError):
         for line in error.table:
-            _err.say(line)
+            terminal.err.say(line)
     sys.exit(error.exit_code)
 
 

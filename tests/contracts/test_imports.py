@@ -38,7 +38,9 @@ ALLOWED: dict[str, set[str]] = {
     | FAMILIES
     | {"frontends", "emit", "emulate", "verify", "report", "recipes", "exported"}
     | {"doctor"},
-    "cli": MIDDLE | {"doctor", "report", "build"},
+    "terminal": {"errors"},
+    "cli_options": {"errors", "recipes"},
+    "cli": MIDDLE | {"terminal", "cli_options", "doctor", "report", "build"},
     "__init__": {"version", "build"},
     "__main__": {"cli"},
 }

@@ -1,0 +1,108 @@
+"""Options of the command line: the words that each may be, and those that hold more than one value."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+
+from mcugen.errors import InputError
+from mcugen.recipes.prepared import ExportOptions
+
+
+class InputType(StrEnum):
+    """C types of inputs."""
+
+    AUTO = "auto"
+    FLOAT64 = "float64"
+    FLOAT32 = "float32"
+    INT32 = "int32"
+    INT16 = "int16"
+    UINT16 = "uint16"
+    INT8 = "int8"
+    UINT8 = "uint8"
+
+
+class LeafType(StrEnum):
+    """Types of stored leaves."""
+
+    INT16 = "int16"
+    INT32 = "int32"
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+
+
+class Output(StrEnum):
+    """What y holds."""
+
+    RAW = "raw"
+    CLASS = "class"
+    PROBA = "proba"
+
+
+class CalibMethod(StrEnum):
+    """How the range of a value is chosen from the data."""
+
+    MINMAX = "minmax"
+    PERCENTILE = "percentile"
+    MSE = "mse"
+
+
+class Project(StrEnum):
+    """Projects around a model."""
+
+    CUBEIDE = "cubeide"
+    CMAKE = "cmake"
+
+
+class Optimize(StrEnum):
+    """What to spend."""
+
+    BALANCED = "balanced"
+    RAM = "ram"
+
+
+def options_of_each(names: list[str], options: ExportOptions, spec: list[str], calib: list[str]) -> list[ExportOptions]:
+    """The options of every model of ``names``: a file is for all, or for the one that stands before a ``=``."""
+    if len(names) > 1 and options.name is not None:
+        raise InputError("--name", "is for one model", "several have the names of their files")
+    return [
+        replace(options, spec=_file_of("--spec", spec, n, names), calib=_file_of("--calib", calib, n, names))
+        for n in names
+    ]
+
+
+def _file_of(option: str, words: list[str], name: str, names: list[str]) -> Path | None:
+    files: dict[str, list[str]] = {}
+    for word in words:
+        model, found, path = word.partition("=")
+        mine = bool(found) and len(names) > 1 and model in names
+        files.setdefault(model if mine else "", []).append(path if mine else word)
+    chosen = files.get(name) or files.get("") or []
+    if len(chosen) > 1:
+        hint = "once for all models, or MODEL=FILE for each" if len(names) > 1 else ""
+        raise InputError(option, f"{chosen[1]} is the second file", hint)
+    return Path(chosen[0]) if chosen else None
+
+
+def shapes_of(words: list[str]) -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {}
+    for word in words:
+        name, _, numbers = word.partition("=")
+        sizes = numbers.split(",")
+        if not name or not all(n.isascii() and n.isdigit() and 0 < int(n) < 2**24 for n in sizes):
+            raise InputError("--shape", f"'{word}' is not NAME=SIZES", "for example --shape input=1,3,96,96")
+        shapes[name] = tuple(int(n) for n in sizes)
+    return shapes
+
+
+def placements_of(words: list[str]) -> dict[str, str]:
+    wishes: dict[str, str] = {}
+    for word in words:
+        symbol, found, region = word.partition("=")
+        if not (found and symbol and region):
+            raise InputError("--place", f"'{word}' is not SYMBOL=REGION", "for example --place model_nodes=dtcm")
+        if symbol in wishes:
+            raise InputError("--place", f"{symbol} is placed twice")
+        wishes[symbol] = region
+    return wishes
