@@ -126,15 +126,7 @@ def export(
             results: tuple[api.ExportResult, ...] = (api.export(sources[0], out, each[0], progress),)
         else:
             results = api.export_together(sources, out or Path(), each, progress)
-    for result in results:
-        for line in summary_lines(result.report):
-            terminal.out.say(line)
-        for line in result.report.details if explain else ():
-            terminal.out.say(line)
-    _print_memory(results, explain)
-    for result in results:
-        new, same = len(result.written.written), len(result.written.unchanged)
-        terminal.out.say(f"wrote     {result.out} ({new} files, {same} unchanged)")
+    _print_results(results, explain)
 
 
 @app.command()
@@ -277,6 +269,18 @@ def options(
     ] = False,
 ) -> None:
     """Trained models to verified C for microcontrollers, bit for bit as in Python."""
+
+
+def _print_results(results: Sequence[api.ExportResult], explain: bool) -> None:
+    for result in results:
+        for line in summary_lines(result.report):
+            terminal.out.say(line)
+        for line in result.report.details if explain else ():
+            terminal.out.say(line)
+    _print_memory(results, explain)
+    for result in results:
+        new, same = len(result.written.written), len(result.written.unchanged)
+        terminal.out.say(f"wrote     {result.out} ({new} files, {same} unchanged)")
 
 
 def _print_memory(results: Sequence[api.ExportResult], explain: bool) -> None:
