@@ -152,6 +152,8 @@ def config_text(model: BoardModel) -> str:
         f"#define MCG_IMAGE_PARAMETERS {', '.join(parameters)}\n"
         f"#define MCG_IMAGE_ARGUMENTS {', '.join(arguments)}\n"
         f"#define MCG_IMAGE_IGNORE {' '.join(ignored)}\n"
+        f"#define MCG_IMAGE_X_ALIGN {max(p.dtype.size for p in model.inputs)}\n"
+        f"#define MCG_IMAGE_Y_ALIGN {max(p.dtype.size for p in model.outputs)}\n"
         f"#define MCG_IMAGE_X_BYTES {row_layout(model.inputs)[1]}\n"
         f"#define MCG_IMAGE_Y_BYTES {row_layout(model.outputs)[1]}\n"
         f"int32_t {name}_selftest(void) __attribute__((weak));\n"

@@ -142,7 +142,7 @@ def test_unusable_golden_files_end_with_2_and_no_crash() -> None:
         (patched(first + TENSOR.offset("offset"), "Q", len(data) - 8), "outside"),
         (patched(first + TENSOR.offset("dim0"), "7I", *([2**32 - 1] * 7)), "outside"),
         (golden_bytes(Golden(ABI, SHA, (x,), g.vectors)), "another count of inputs or outputs"),
-        (golden_bytes(Golden(ABI, SHA, (x, GoldenTensor("x2", "input", x.data), y), g.vectors)), "one input"),
+        (golden_bytes(Golden(ABI, SHA, (x, GoldenTensor("x2", "input", x.data), y), g.vectors)), "another count"),
     ]
     with build_runner(fake_files(), SOURCES, "fake", find_host_compiler()) as program:
         for raw, told in bad:

@@ -7,8 +7,8 @@
 void mcg_image_stop(void);
 
 /* A row of inputs and one of outputs, laid out as a struct of them. */
-_Alignas(8) uint8_t mcg_image_x[MCG_IMAGE_X_BYTES];
-_Alignas(8) uint8_t mcg_image_y[MCG_IMAGE_Y_BYTES];
+_Alignas(MCG_IMAGE_X_ALIGN) uint8_t mcg_image_x[MCG_IMAGE_X_BYTES];
+_Alignas(MCG_IMAGE_Y_ALIGN) uint8_t mcg_image_y[MCG_IMAGE_Y_BYTES];
 
 #if defined(MCG_IMAGE_STATE)
 MCG_IMAGE_STATE mcg_image_state;

@@ -22,8 +22,8 @@
 #define UNTOUCHED 0xA5u /* what y holds before a call */
 
 /* A row of inputs and one of outputs, laid out as a struct of them. */
-static _Alignas(8) uint8_t mcg_image_x[MCG_IMAGE_X_BYTES];
-static _Alignas(8) uint8_t mcg_image_y[MCG_IMAGE_Y_BYTES];
+static _Alignas(MCG_IMAGE_X_ALIGN) uint8_t mcg_image_x[MCG_IMAGE_X_BYTES];
+static _Alignas(MCG_IMAGE_Y_ALIGN) uint8_t mcg_image_y[MCG_IMAGE_Y_BYTES];
 #if defined(MCG_IMAGE_STATE)
 static MCG_IMAGE_STATE mcg_image_state;
 #define PENDING_IS_RIGHT 1
