@@ -24,10 +24,12 @@ from mcugen.nn.quantize.ranges import value_ranges
 C, SIZE = 4, 8
 
 
-def machine(nodes: list[onnx.NodeProto], constants: dict[str, np.ndarray]) -> Model:
+def machine(
+    nodes: list[onnx.NodeProto], constants: dict[str, np.ndarray], shape: tuple[int, ...] = (C, SIZE, SIZE)
+) -> Model:
     """The integer net, close to the float net on random inputs whatever its layouts are."""
-    source = simplify(load(net(nodes, [1, C, SIZE, SIZE], constants)))
-    x = np.random.default_rng(1).normal(0, 1, (6, C, SIZE, SIZE)).astype(np.float32)
+    source = simplify(load(net(nodes, [1, *shape], constants)))
+    x = np.random.default_rng(1).normal(0, 1, (6, *shape)).astype(np.float32)
     found = quantize(source, value_ranges(source, x, "minmax")).machine
     check_model(found, "test")
     q = as_integers(x, found.types["x"])
@@ -86,3 +88,11 @@ def test_the_smaller_copy_behind_a_pool() -> None:
 def test_an_image_as_output_is_written_in_planes() -> None:
     nodes = [node("Conv", "x w0", "a"), node("Relu", "a", "b"), node("Conv", "b w1", "c"), node("Tanh", "c", "y")]
     assert moves(machine(nodes, weights(POINT, POINT))) == 0
+
+
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul"])
+@pytest.mark.parametrize("shape", [(1, 2, 1), (1, 1, 3), (3, 1, 1), (1, 3, 2)])
+def test_operands_whose_axes_of_length_one_stand_apart(op: str, shape: tuple[int, int, int]) -> None:
+    """Planes and interleaved channels are one memory here, whatever shape each value has."""
+    nodes = [node("Conv", "x w0", "a"), node(op, "a x", "b"), node("Flatten", "b", "y")]
+    assert moves(machine(nodes, weights((shape[0], shape[0], 1, 1)), shape)) == 0

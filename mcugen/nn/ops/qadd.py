@@ -59,7 +59,8 @@ class QAdd(MachineOp):
             raise InternalError(str(self.loc), f"QAdd: {problem}")
 
     def eval(self, *args: Array) -> tuple[Array, ...]:
-        a, b = (x.astype(np.int64) for x in args)
+        # One sequence of elements; axes of length 1 may stand elsewhere in b.
+        a, b = args[0].astype(np.int64), args[1].astype(np.int64).reshape(args[0].shape)
         acc = (a - self.in_zp) * self._unit + self.table.astype(np.int64)[b + 128]
         return (requantize(acc, self.requant).astype(np.int8),)
 

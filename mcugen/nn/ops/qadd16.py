@@ -70,7 +70,8 @@ class QAdd16(_Elementwise16):
         return ""
 
     def eval(self, *args: Array) -> tuple[Array, ...]:
-        a, b = (x.astype(np.int64) for x in args)
+        # One sequence of elements; axes of length 1 may stand elsewhere in b.
+        a, b = args[0].astype(np.int64), args[1].astype(np.int64).reshape(args[0].shape)
         return (requantize64(a * self.factor_a + b * self.factor_b, self.requant).astype(np.int16),)
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
@@ -89,7 +90,8 @@ class QMul16(_Elementwise16):
     requant: Requant
 
     def eval(self, *args: Array) -> tuple[Array, ...]:
-        a, b = (x.astype(np.int64) for x in args)
+        # One sequence of elements; axes of length 1 may stand elsewhere in b.
+        a, b = args[0].astype(np.int64), args[1].astype(np.int64).reshape(args[0].shape)
         return (requantize(a * b, self.requant).astype(np.int16),)
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:

@@ -43,7 +43,8 @@ class QMul(MachineOp):
             raise InternalError(str(self.loc), f"QMul: {problem}")
 
     def eval(self, *args: Array) -> tuple[Array, ...]:
-        a, b = (x.astype(np.int64) for x in args)
+        # One sequence of elements; axes of length 1 may stand elsewhere in b.
+        a, b = args[0].astype(np.int64), args[1].astype(np.int64).reshape(args[0].shape)
         return (requantize((a - self.zp_a) * (b - self.zp_b), self.requant).astype(np.int8),)
 
     def items(self, prefix: str) -> tuple[Item, ...]:
