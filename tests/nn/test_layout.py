@@ -30,7 +30,7 @@ def machine(
     """The integer net, close to the float net on random inputs whatever its layouts are."""
     source = simplify(load(net(nodes, [1, *shape], constants)))
     x = np.random.default_rng(1).normal(0, 1, (6, *shape)).astype(np.float32)
-    found = quantize(source, value_ranges(source, x, "minmax")).machine
+    found = quantize(source, value_ranges(source, (x,), "minmax")).machine
     check_model(found, "test")
     q = as_integers(x, found.types["x"])
     y = dequantized(evaluate(found, {"x": q})[found.outputs[0]], found.types[found.outputs[0]])

@@ -65,7 +65,7 @@ def check_reference(model: onnx.ModelProto) -> None:
     """In numpy alone: close to onnxruntime, and the same bits without the dead channels."""
     source = simplify(load(model))
     x = samples(model)
-    machine = quantize(source, value_ranges(source, x, "minmax")).machine
+    machine = quantize(source, value_ranges(source, (x,), "minmax")).machine
     check_model(machine, "quantize")
     smaller = prune(machine).machine
     check_model(smaller, "prune")
