@@ -8,7 +8,7 @@ from math import ceil, floor, inf, log2
 import numpy as np
 
 from mcugen.core.op import MachineOp
-from mcugen.core.types import Array, DType, Loc
+from mcugen.core.types import Array, DType, Loc, frozen_array
 from mcugen.dsp.analysis import SectionFacts
 from mcugen.dsp.gains import impulse, l1, poles, settle_steps
 from mcugen.dsp.ops import (
@@ -44,11 +44,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The samples before a filter: their type, the largest peak among its channels and among all."""
+    """The samples before a filter: their type, the largest peak among its channels and among all.
+
+    ``lows``: of each channel the least sample that the user promised, None where nothing has to be enforced: a filter
+    that wraps must not rest on a promise.
+    """
 
     dtype: DType
     peak: float
     all_peak: float
+    lows: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +98,7 @@ def fir_candidate(kind: str, taps: Array, situation: Situation, place: Place) ->
             _require(not dtype.is_float, f"q31 filters take integers, not {dtype.label}")
             q = quantize_taps(values, 31)
             shift = _headroom(situation, q.gain, 1.0)
-            convert, source = _converted(shift, dtype, place)
+            convert, source = _converted(shift, situation, place)
             taken = (source,), (place.result,), place.loc, place.channels, place.width
             peak = q.gain * situation.peak * 2.0**shift + 1
             unit = 2.0 ** (q.shift - shift)
@@ -157,7 +162,7 @@ def _wide_iir(kind: str, rows: Array, situation: Situation, place: Place) -> Can
             break
         shift -= 1
         _require(shift >= -31, "no shift keeps its results within 32 bits")
-    convert, source = _converted(shift, situation.dtype, place)
+    convert, source = _converted(shift, situation, place)
     taken = (source,), (place.result,), place.loc, place.channels, place.width
     make = BiquadQ63 if wide else BiquadQ31
     op = make(*taken, found.coefficients.astype(np.int32), found.post_shift)
@@ -183,12 +188,14 @@ def _headroom(situation: Situation, gain: float, noise: float) -> int:
     return max(-31, min(30, floor(log2(room * (1 - 1e-12)))))
 
 
-def _converted(shift: int, dtype: DType, place: Place) -> tuple[tuple[MachineOp, ...], str]:
+def _converted(shift: int, situation: Situation, place: Place) -> tuple[tuple[MachineOp, ...], str]:
     """The op that brings samples to int32 with headroom, if one is needed, and the name of what comes out."""
-    if shift == 0 and dtype is DType.I32:
+    if shift == 0 and situation.dtype is DType.I32 and situation.lows is None:
         return (), place.source
     value = f"{place.result}_wide"
-    return (ShiftSamples((place.source,), (value,), place.loc, place.width, dtype, DType.I32, shift),), value
+    lows = None if situation.lows is None else frozen_array(situation.lows, np.int32)
+    types = (situation.dtype, DType.I32)
+    return (ShiftSamples((place.source,), (value,), place.loc, place.width, *types, shift, lows),), value
 
 
 def _floats(dtype: DType, place: Place) -> tuple[tuple[MachineOp, ...], str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from math import isfinite
+from dataclasses import dataclass, field, replace
+from math import ceil, isfinite
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from mcugen.dsp.candidates import HEADROOM, TYPES, Candidate, Place, Situation, 
 from mcugen.dsp.checks import check_filter
 from mcugen.dsp.gains import impulse, l1, l_inf_rows, l_inf_taps, rows_of, settle_steps
 from mcugen.dsp.lower_exact import lower_exact
+from mcugen.dsp.ops import ShiftSamples
 from mcugen.dsp.quantize import RefusedError
 from mcugen.dsp.signal import Signal
 from mcugen.dsp.source import FilterSource, Fir, Iir, LinearSource, MovingAverage, WeightedAverage
@@ -42,7 +43,8 @@ class FilterChoices:
 class Lowered:
     """Machine ops in a line, the types of all their values, the meaning of the last, and a report for each filter.
 
-    ``data``: what came of the user's samples, (T', C) of the result's type; None where there were none.
+    ``data``: what came of the user's samples, (T', C) of the result's type; None where there were none. ``proven``:
+    whether the peaks of the signal hold for every input, or rest on what the user promised of the samples.
     """
 
     ops: tuple[MachineOp, ...]
@@ -50,6 +52,7 @@ class Lowered:
     signal: Signal
     reports: tuple[FilterReport, ...]
     data: Array | None = None
+    proven: bool = False
 
 
 def lower_filters(
@@ -112,14 +115,24 @@ def _with(
         types[op.outputs[0]] = TensorType((len(after.names),), after.dtype if last or middle is None else middle)
         if data is not None:
             (data,) = op.eval(data)
-    return Lowered((*state.ops, *made), types, after, (*state.reports, report), data)
+    proven = state.proven or any(isinstance(op, ShiftSamples) for op in made)
+    return Lowered((*state.ops, *made), types, after, (*state.reports, report), data, proven)
+
+
+def _lows(state: Lowered, channels: Sequence[int]) -> tuple[int, ...] | None:
+    """The least samples of channels as the user promised them; None where nothing less than the type was."""
+    s = state.signal
+    if state.proven or s.dtype.is_float or all(p >= -s.dtype.min for p in s.peaks):
+        return None
+    return tuple(max(s.dtype.min, -ceil(s.peaks[c])) for c in channels)
 
 
 def _linear(op: LinearSource, state: Lowered, wanted: str, max_error: float | None) -> Lowered:
     """A filter with coefficients, in the type that was asked for or in the cheapest that is good enough."""
     s = state.signal
     channels = list(op.channels)
-    situation = Situation(s.dtype, max(s.peaks[c] for c in channels), max(s.peaks))
+    peaks = max(s.peaks[c] for c in channels), max(s.peaks)
+    situation = Situation(s.dtype, *peaks, _lows(state, range(len(s.names))))
     real_peak = max(abs(s.scales[c]) * s.peaks[c] for c in channels)
     limit = max_error if max_error is not None else DEFAULT_ERROR * real_peak
     loudest = max(channels, key=lambda c: abs(s.scales[c]))
@@ -194,7 +207,8 @@ def _candidate(op: LinearSource, kind: str, situation: Situation, place: Place) 
 def _measured(op: LinearSource, kind: str, situation: Situation, state: Lowered, at: tuple[int, int]) -> Probe:
     """The filter in a type on one channel at a time."""
     channel, settle = at
-    one = _candidate(op, kind, situation, Place(op.loc, "x", "y", (0,), 1))
+    alone = replace(situation, lows=_lows(state, (channel,)))
+    one = _candidate(op, kind, alone, Place(op.loc, "x", "y", (0,), 1))
     scale = state.signal.scales[channel]
     tests = bench(situation.dtype, situation.peak, settle, state.data)
     columns = (0,) if state.data is None or not len(state.data) else op.channels[:4]

@@ -90,24 +90,33 @@ void mcg_dc_block_f32_block(float k, float *state, const float *x, float *y, uin
     state[1] = last;
 }
 
-void mcg_shift_i16_i32(const int16_t *x, int32_t *y, uint32_t n, int32_t shift)
+/* v within lows[i]..-lows[i]; INT32_MIN stands for every int32. */
+MCG_INLINE int32_t limited(const int32_t *lows, uint32_t i, int32_t v)
 {
-    for (; n != 0u; --n) {
-        *y++ = clamp32(shifted(*x++, shift));
+    if (lows == NULL || lows[i] == INT32_MIN) {
+        return v;
+    }
+    return v < lows[i] ? lows[i] : v > -lows[i] ? -lows[i] : v;
+}
+
+void mcg_shift_i16_i32(const int32_t *lows, const int16_t *x, int32_t *y, uint32_t n, int32_t shift)
+{
+    for (uint32_t i = 0; i < n; ++i) {
+        y[i] = clamp32(shifted(limited(lows, i, x[i]), shift));
     }
 }
 
-void mcg_shift_i32_i16(const int32_t *x, int16_t *y, uint32_t n, int32_t shift)
+void mcg_shift_i32_i16(const int32_t *lows, const int32_t *x, int16_t *y, uint32_t n, int32_t shift)
 {
-    for (; n != 0u; --n) {
-        *y++ = (int16_t)mcg_ssat16(clamp32(shifted(*x++, shift)));
+    for (uint32_t i = 0; i < n; ++i) {
+        y[i] = (int16_t)mcg_ssat16(clamp32(shifted(limited(lows, i, x[i]), shift)));
     }
 }
 
-void mcg_shift_i32_i32(const int32_t *x, int32_t *y, uint32_t n, int32_t shift)
+void mcg_shift_i32_i32(const int32_t *lows, const int32_t *x, int32_t *y, uint32_t n, int32_t shift)
 {
-    for (; n != 0u; --n) {
-        *y++ = clamp32(shifted(*x++, shift));
+    for (uint32_t i = 0; i < n; ++i) {
+        y[i] = clamp32(shifted(limited(lows, i, x[i]), shift));
     }
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -42,7 +43,9 @@ def cases() -> list[Case]:
     for source, target in ((DType.I16, DType.I32), (DType.I32, DType.I16), (DType.I32, DType.I32)):
         x = channels_of(signals(source.np.type, 2, 40))
         for shift in (-31, -16, -1, 0, 1, 14, 16, 30):
-            found.append(Case(ShiftSamples(("x",), ("y",), LOC, x.shape[1], source, target, shift), x))
+            op = ShiftSamples(("x",), ("y",), LOC, x.shape[1], source, target, shift)
+            lows = np.resize([source.min, -5, -1000, -32767], x.shape[1]).astype(np.int32)
+            found += [Case(op, x), Case(replace(op, lows=lows), x)]
     for source in (DType.I16, DType.I32):
         x = channels_of(signals(source.np.type, 2, 40))
         scales = np.linspace(-1e-6, 3.3, x.shape[1]).astype(np.float32)

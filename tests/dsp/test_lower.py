@@ -189,6 +189,26 @@ def as_sos(rows: np.ndarray) -> np.ndarray:
     return np.column_stack([rows[:, :3], np.ones(len(rows)), rows[:, 3:]])
 
 
+@pytest.mark.parametrize("dtype", [DType.I16, DType.I32])
+def test_a_sensor_that_breaks_its_promise_is_clamped(dtype: DType) -> None:
+    """Samples beyond the promised range act like its end; without that a filter of 32 bits would wrap."""
+    s = Signal.of(("a", "b"), dtype, peaks=(1000.0, 2047.0))
+    chain = [
+        Iir(("x",), ("v",), LOC, (0, 1), signal.butter(2, 0.3, output="sos")),
+        Fir(("v",), ("y",), LOC, (0, 1), signal.firwin(9, 0.4)),
+    ]
+    found = lower_filters(chain, s, FilterChoices("q31"))
+    assert [type(op).__name__ for op in found.ops[:2]] == ["ShiftSamples", "BiquadQ31"]
+    assert found.proven
+    wild = np.random.default_rng(3).choice([dtype.min, dtype.max, 500, -500], (300, 2)).astype(dtype.np)
+    tame = np.clip(wild, [-1000, -2047], [1000, 2047]).astype(dtype.np)
+    np.testing.assert_array_equal(run(found, wild), run(found, tame))
+    exact = tame.astype(np.float64)
+    for op in chain:
+        (exact,) = op.eval(exact)
+    np.testing.assert_allclose(run(found, wild), exact, atol=0.01)
+
+
 def test_rounding_stays_within_the_proven_bound() -> None:
     for sos in designs():
         for kind in ("q31", "32x64"):
