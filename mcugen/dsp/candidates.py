@@ -29,6 +29,7 @@ TYPES = ("q15", "q31", "32x64", "float32")
 #: q15 whose result has a coarser unit, so that it cannot clip.
 HEADROOM = "q15 with headroom"
 _WORD = 2.0**31 - 1
+_NOT_WORTH = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +186,9 @@ def _facts(found: Sections, rows: Array, part: float) -> tuple[SectionFacts, ...
 def _headroom(situation: Situation, gain: float, noise: float) -> int:
     """By how many bits all samples can go to the left so that neither they nor the result leave 32 bits."""
     room = min(_WORD / situation.all_peak, (_WORD - noise) / (situation.peak * max(gain, 1e-9) + noise))
-    return max(-31, min(30, floor(log2(room * (1 - 1e-12)))))
+    shift = max(-31, min(30, floor(log2(room * (1 - 1e-12)))))
+    # Samples of 32 bits that nearly fill their type stay as they are: two bits are not worth another op.
+    return 0 if situation.dtype is DType.I32 and 0 < shift <= _NOT_WORTH else shift
 
 
 def _converted(shift: int, situation: Situation, place: Place) -> tuple[tuple[MachineOp, ...], str]:

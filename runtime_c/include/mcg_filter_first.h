@@ -24,8 +24,8 @@ void mcg_dc_block_q15_block(int32_t k, int32_t *state, const int16_t *x, int16_t
 void mcg_dc_block_q31_block(int32_t k, int64_t *state, const int32_t *x, int32_t *y, uint32_t n);
 void mcg_dc_block_f32_block(float k, float *state, const float *x, float *y, uint32_t n);
 
-/* y = x * 2^shift. To the left (0..30) the lowering knows that nothing overflows; to the right, shift -31..-1, it is
- * rounded to the nearest, ties up. All clamp to the type of y. x and y: n elements; apart where the types differ.
+/* y = x * 2^shift. To the left (0..30) x is clamped first so that 32 bits hold the result; to the right, shift -31..-1,
+ * it is rounded to the nearest, ties up. int16 clamps the result. x and y: n elements; apart where the types differ.
  * lows: NULL, or for each element the least value l that x can have: what lies outside of l..-l is clamped first. */
 void mcg_shift_i16_i32(const int32_t *lows, const int16_t *x, int32_t *y, uint32_t n, int32_t shift);
 void mcg_shift_i32_i16(const int32_t *lows, const int32_t *x, int16_t *y, uint32_t n, int32_t shift);

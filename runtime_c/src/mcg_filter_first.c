@@ -15,12 +15,6 @@ MCG_INLINE int64_t part64(int64_t v, int32_t k)
 
 MCG_INLINE int32_t clamp32(int64_t v) { return v < INT32_MIN ? INT32_MIN : v > INT32_MAX ? INT32_MAX : (int32_t)v; }
 
-/* v * 2^shift as integers, without overflow in 64 bits. */
-MCG_INLINE int64_t shifted(int32_t v, int32_t shift)
-{
-    return shift >= 0 ? (int64_t)v * ((int64_t)1 << shift) : ((int64_t)v + ((int64_t)1 << (-shift - 1))) >> -shift;
-}
-
 void mcg_smooth_q15_block(int32_t alpha, int32_t *state, const int16_t *x, int16_t *y, uint32_t n)
 {
     int32_t s = *state;
@@ -90,34 +84,45 @@ void mcg_dc_block_f32_block(float k, float *state, const float *x, float *y, uin
     state[1] = last;
 }
 
+MCG_INLINE int32_t within(int32_t v, int32_t low, int32_t high) { return v < low ? low : v > high ? high : v; }
+
 /* v within lows[i]..-lows[i]; INT32_MIN stands for every int32. */
 MCG_INLINE int32_t limited(const int32_t *lows, uint32_t i, int32_t v)
 {
-    if (lows == NULL || lows[i] == INT32_MIN) {
-        return v;
-    }
-    return v < lows[i] ? lows[i] : v > -lows[i] ? -lows[i] : v;
+    return lows == NULL ? v : within(v, lows[i], lows[i] == INT32_MIN ? INT32_MAX : -lows[i]);
 }
+
+/* y[i] = what `load` gives for i, times 2^shift: to the left what would leave 32 bits is clamped before; to the right
+ * floor(v / 2^s + 1/2) is (v >> s) plus the bit below, which does not overflow. */
+#define SHIFT(type, load, store)                                           \
+    if (shift >= 0) {                                                      \
+        const int32_t most = INT32_MAX >> shift, least = -most - 1;        \
+        for (uint32_t i = 0; i < n; ++i) {                                 \
+            const int32_t v = within(limited(lows, i, load), least, most); \
+            y[i] = (type)store(v * (1 << shift));                          \
+        }                                                                  \
+    } else {                                                               \
+        for (uint32_t i = 0; i < n; ++i) {                                 \
+            const int32_t v = limited(lows, i, load);                      \
+            y[i] = (type)store((v >> -shift) + ((v >> (-shift - 1)) & 1)); \
+        }                                                                  \
+    }
+
+#define WHOLE(v) (v)
 
 void mcg_shift_i16_i32(const int32_t *lows, const int16_t *x, int32_t *y, uint32_t n, int32_t shift)
 {
-    for (uint32_t i = 0; i < n; ++i) {
-        y[i] = clamp32(shifted(limited(lows, i, x[i]), shift));
-    }
+    SHIFT(int32_t, x[i], WHOLE)
 }
 
 void mcg_shift_i32_i16(const int32_t *lows, const int32_t *x, int16_t *y, uint32_t n, int32_t shift)
 {
-    for (uint32_t i = 0; i < n; ++i) {
-        y[i] = (int16_t)mcg_ssat16(clamp32(shifted(limited(lows, i, x[i]), shift)));
-    }
+    SHIFT(int16_t, x[i], mcg_ssat16)
 }
 
 void mcg_shift_i32_i32(const int32_t *lows, const int32_t *x, int32_t *y, uint32_t n, int32_t shift)
 {
-    for (uint32_t i = 0; i < n; ++i) {
-        y[i] = clamp32(shifted(limited(lows, i, x[i]), shift));
-    }
+    SHIFT(int32_t, x[i], WHOLE)
 }
 
 void mcg_samples_i16_f32(const float *scale, const int16_t *x, float *y, uint32_t n)

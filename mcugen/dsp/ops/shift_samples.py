@@ -23,7 +23,8 @@ _KERNELS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShiftSamples(MachineOp):
-    """``y = x * 2^shift``, to the right rounded to the nearest, ties up; clamped to the type of y.
+    """``y = x * 2^shift``: to the left x is clamped to what 32 bits hold after it, to the right it is rounded to the
+    nearest, ties up; then clamped to the type of y.
 
     ``lows``: for each channel the least sample l that was promised, (width,) int32: others than l..-l are clamped
     before; None: any sample of the type.
@@ -56,7 +57,9 @@ class ShiftSamples(MachineOp):
         if self.lows is not None:
             low = self.lows.astype(np.int64)
             x = np.clip(x, low, -low)
-        return (saturate(x << s if s >= 0 else (x + (1 << (-s - 1))) >> -s, self.target),)
+        if s < 0:
+            return (saturate((x + (1 << (-s - 1))) >> -s, self.target),)
+        return (saturate(np.clip(x, DType.I32.min >> s, DType.I32.max >> s) << s, self.target),)
 
     def items(self, prefix: str) -> tuple[Item, ...]:
         if self.lows is None:
