@@ -80,9 +80,13 @@ def export(
     calib_method: Annotated[CalibMethod, typer.Option(help="How ranges of a net are chosen.")] = CalibMethod.MINMAX,
     int16: Annotated[list[str] | None, typer.Option(metavar="LAYER", help="Nets: int16 for a layer.")] = None,
     shape: Annotated[list[str] | None, typer.Option(metavar="NAME=1,3,96,96", help="Shape of a dynamic input.")] = None,
-    optimize: Annotated[Optimize, typer.Option(help="ram: nothing moves to RAM unasked.")] = Optimize.BALANCED,
+    optimize: Annotated[
+        Optimize, typer.Option(help="Trees: speed or size. ram: nothing moves to RAM unasked.")
+    ] = Optimize.BALANCED,
     leaf: Annotated[LeafType, typer.Option(help="Type of stored leaves.")] = LeafType.INT16,
-    max_error: Annotated[float | None, typer.Option(help="Refuse a proven bound above this.")] = None,
+    max_error: Annotated[
+        float | None, typer.Option(help="What short leaves may cost; a bound above it is refused.")
+    ] = None,
     place: Annotated[
         list[str] | None, typer.Option(metavar="SYMBOL=REGION", help="Put a symbol into a memory.")
     ] = None,
@@ -90,7 +94,9 @@ def export(
     start_iteration: Annotated[int, typer.Option(help="Begin with this boosting iteration.")] = 0,
     project: Annotated[Project | None, typer.Option(help="Write a whole project around the model.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a file would change.")] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Print why each symbol stands where it does.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print what was compared, and why each symbol stands where it does.")
+    ] = False,
     dump_ir: Annotated[Path | None, typer.Option(help="Write the model after each pass into this folder.")] = None,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Skip the comparison; the files say so.")] = False,
     compiler: Annotated[str | None, typer.Option("--cc", help="Host C compiler for the verification.")] = None,

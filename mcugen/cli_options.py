@@ -59,6 +59,8 @@ class Optimize(StrEnum):
     """What to spend."""
 
     BALANCED = "balanced"
+    SPEED = "speed"
+    SIZE = "size"
     RAM = "ram"
 
 

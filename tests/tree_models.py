@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from math import isnan
 
 import numpy as np
@@ -19,12 +20,14 @@ from mcugen.emit.model import Vectors, items_of, model_files, runtime_files
 from mcugen.emit.sources import sources_of
 from mcugen.target.board import load_board
 from mcugen.target.placement import place
+from mcugen.trees.choose import Chooser, forced, plain_choice
 from mcugen.trees.forest import Forest, ForestBuilder, LinearLeaves, Missing
 from mcugen.trees.lower import TREE_PASSES, TreeOptions
-from mcugen.trees.ops import RankInputs, SumLeaves, SumLinear
 from mcugen.trees.proof import Reference, reference
+from mcugen.trees.ranking import Ranking
 from mcugen.trees.signals import InputSpec, Signal
 from mcugen.trees.source import Average, Link, TreeEnsemble
+from mcugen.trees.summing import Summing
 from mcugen.trees.vectors import make_vectors
 from mcugen.verify.golden import Golden, GoldenTensor, golden_bytes
 
@@ -183,17 +186,28 @@ def spec_of(dtype: DType, n_features: int, signal: Signal | None = None) -> Inpu
     return InputSpec(dtype, (signal or Signal(),) * n_features)
 
 
-def lower(model: Model, spec: InputSpec, output: str = "raw", leaf: DType = DType.F64) -> Model:
+def lower(
+    model: Model,
+    spec: InputSpec,
+    output: str = "raw",
+    leaf: DType = DType.F64,
+    choose: Chooser = plain_choice,
+) -> Model:
     """The machine ops."""
-    return run_passes(model, TREE_PASSES, TreeOptions(spec, output, leaf))
+    return run_passes(model, TREE_PASSES, TreeOptions(spec, output, leaf, choose))
 
 
-def rank_and_sum(machine: Model) -> tuple[RankInputs, SumLeaves | SumLinear]:
+def rank_and_sum(machine: Model) -> tuple[Ranking, Summing]:
     """The first two ops."""
     rank, total = machine.ops[:2]
-    assert isinstance(rank, RankInputs)
-    assert isinstance(total, SumLeaves | SumLinear)
+    assert isinstance(rank, Ranking)
+    assert isinstance(total, Summing)
     return rank, total
+
+
+def ways(ranking: str, summing: str) -> Chooser:
+    """A choice of these ways."""
+    return partial(forced, ways=f"{ranking}+{summing}")
 
 
 def leaf_names(machine: Model, x: Array) -> Array:
@@ -226,9 +240,10 @@ def export_text(
     extra: Array | None = None,
     board: str | None = None,
     limit: int = 512,
+    choose: Chooser = plain_choice,
 ) -> Export:
     """All generated text of a model, with vectors at every threshold and the rows ``extra``."""
-    machine = lower(model, spec, output, leaf)
+    machine = lower(model, spec, output, leaf, choose)
     rank, total = rank_and_sum(machine)
     x = make_vectors(rank, total.tables, limit=limit).x
     x = x if extra is None else np.concatenate([x, extra])

@@ -20,7 +20,7 @@ from mcugen.target.arena import ArenaPlan
 _CHOICES = {
     "input_dtype": ("auto", "float64", "float32", "int32", "int16", "uint16", "int8", "uint8"),
     "output": ("raw", "class", "proba"),
-    "optimize": ("balanced", "ram"),
+    "optimize": ("balanced", "speed", "size", "ram"),
     "calib_method": ("minmax", "percentile", "mse"),
     "leaf": ("int16", "int32", "float32", "float64"),
 }
@@ -28,7 +28,11 @@ _CHOICES = {
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """What ``mcugen export`` can be told; the defaults are those of the command line."""
+    """What ``mcugen export`` can be told; the defaults are those of the command line.
+
+    ``ways``, such as ``lookup+packed``, takes the place of the choice that ``optimize`` makes for trees: for
+    measurements and tests, and not on the command line.
+    """
 
     name: str | None = None
     board: str | None = "stm32h743"
@@ -53,6 +57,7 @@ class ExportOptions:
     check: bool = False
     compiler: str | None = None
     project: str | None = None
+    ways: str = ""
 
     def validate(self) -> None:
         """InputError for a value that no export can have."""

@@ -15,8 +15,12 @@ from mcugen.frontends.calibrate import Calibration, bind_signals
 from mcugen.frontends.spec import load_spec
 from mcugen.recipes.prepared import ExportOptions, Prepared, dumper
 from mcugen.report.summary import bound_text, distance_text
+from mcugen.target.board import load_board
+from mcugen.trees.choose import Choices, choose, explain_lines, forced
+from mcugen.trees.costs import Memory
 from mcugen.trees.describe import describe
 from mcugen.trees.lower import TREE_PASSES, TreeOptions, ensemble_of
+from mcugen.trees.parts import Parts
 from mcugen.trees.proof import Reference, distance, mean_of, reference, score_bound, walked
 from mcugen.trees.signals import InputSpec
 from mcugen.trees.stored import reference_bytes
@@ -25,6 +29,7 @@ from mcugen.trees.vectors import Coverage, make_vectors, select_golden
 _GOLDEN_VECTORS = 256
 #: Rows times trees or features, whichever is more, that the references are computed for.
 _VECTOR_BUDGET = 2_000_000
+_LINEAR = "trees with linear leaves: one way only, tables and doubles"
 
 
 def prepare_trees(model: Model, options: ExportOptions, progress: Callable[[str], None]) -> Prepared:
@@ -36,7 +41,16 @@ def prepare_trees(model: Model, options: ExportOptions, progress: Callable[[str]
     spec_file = load_spec(options.spec) if options.spec else None
     calibration = bind_signals(model, ensemble_of(model).forest, spec_file, options.input_dtype, options.calib)
     progress("lowering")
-    choices = TreeOptions(calibration.spec, options.output, DType.of(options.leaf))
+    chosen: list[Choices] = []
+
+    def decide(parts: Parts) -> Choices:
+        if options.ways:
+            chosen.append(forced(parts, options.ways, options.max_error))
+        else:
+            chosen.append(choose(parts, options.optimize, _memory(options), options.max_error))
+        return chosen[-1]
+
+    choices = TreeOptions(calibration.spec, options.output, DType.of(options.leaf), decide)
     machine = run_passes(model, TREE_PASSES, choices, dumper(options.dump_ir))
     _require_bound(machine, options.max_error)
     progress("computing references")
@@ -56,6 +70,7 @@ def prepare_trees(model: Model, options: ExportOptions, progress: Callable[[str]
         spend_ram=options.optimize != "ram",
         title=describe(model),
         facts=_facts(model, machine, calibration, ref, coverage),
+        details=explain_lines(chosen[0]) if chosen else (_LINEAR,),
     )
 
 
@@ -65,6 +80,17 @@ def prove_trees(model: Model, machine: Model, spec: InputSpec) -> Reference:
     width = max(tables.n_trees, machine.types[machine.inputs[0]].count)
     vectors = make_vectors(rank, tables, limit=int(np.clip(_VECTOR_BUDGET // width, 64, 4096)))
     return reference(model, machine, spec, vectors.x)
+
+
+def _memory(options: ExportOptions) -> Memory:
+    """What the estimates need of the board; nothing fast without one, or where nothing may move."""
+    if options.board in (None, "none"):
+        return Memory()
+    board = load_board(options.board)
+    core, home = board.core, board.home
+    fast = [r for r in board.regions if not r.home and r.wait == 0 and options.optimize != "ram"]
+    code, data = (sum(r.available for r in fast if role in r.auto) for role in ("code", "table"))
+    return Memory(code, data, home.fill, core.cache_line, core.instruction_cache)
 
 
 def _require_bound(machine: Model, limit: float | None) -> None:

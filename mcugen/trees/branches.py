@@ -14,8 +14,8 @@ import numpy as np
 from mcugen.core.types import Array
 from mcugen.trees.tables import TreeTables
 
-#: Nodes of one function. Compilers take more than linear time for larger ones.
-FUNCTION_NODES = 1600
+#: Nodes of one function: compilers take more than linear time for larger ones, and smaller ones fill memory better.
+FUNCTION_NODES = 1100
 #: Compilers limit how deep blocks may nest (clang: 256).
 MOST_DEPTH = 100
 

@@ -5,33 +5,51 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mcugen.core.types import Array, DType
-from mcugen.trees.columns import Columns
-from mcugen.trees.leaves import LeafSource, PackedLeaves, pack_leaves
-from mcugen.trees.signals import InputSpec
-from mcugen.trees.tables import TreeTables
+from mcugen.core.types import DType
+from mcugen.errors import InputError, InternalError, UnsupportedError
+from mcugen.trees.branches import MOST_DEPTH
+from mcugen.trees.costs import Estimate, Features, Memory, columns_obstacle, estimate, features
+from mcugen.trees.leaves import PackedLeaves, pack_leaves
+from mcugen.trees.narrow import Narrow, narrow_leaves, score_spread
+from mcugen.trees.ops.rank_lookup import lookup_obstacle
+from mcugen.trees.packed import pair_up, word_bits
+from mcugen.trees.parts import Parts
+
+RANKINGS = ("search", "lookup", "coarse")
+SUMMINGS = ("tables", "packed", "branches")
+_COARSE_LEAVES = "short leaves are not exact enough"
+#: What may be asked for: ``ram`` is ``balanced`` with nothing in fast memory.
+GOALS = ("balanced", "speed", "size", "ram")
+#: ``balanced`` takes at most so many times the flash of ``size``; ``size`` so many times the smallest.
+_BALANCED_FLASH, _SIZE_FLASH = 2.0, 1.2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Parts:
-    """What is known of the trees of a model before an op is chosen. ``count`` (L,): training rows of each leaf."""
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to rank and to sum, and what it is estimated to cost; ``obstacle``: why the model cannot have it."""
 
-    columns: Columns
-    tables: TreeTables
-    source: LeafSource
-    count: Array
-    spec: InputSpec
-    leaf: DType
-    where: str
+    ranking: str
+    summing: str
+    cost: Estimate | None
+    obstacle: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.ranking} + {self.summing}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choices:
-    """``ranking``: search or coarse. ``summing``: tables or branches. ``leaves``: as they are stored."""
+    """``ranking``: search, lookup or coarse. ``summing``: tables, packed or branches. ``leaves``: as stored.
+
+    ``candidates``: all that was compared, and ``why`` this one won.
+    """
 
     ranking: str
     summing: str
     leaves: PackedLeaves
+    candidates: tuple[Candidate, ...] = ()
+    why: str = ""
 
 
 Chooser = Callable[[Parts], Choices]
@@ -40,3 +58,131 @@ Chooser = Callable[[Parts], Choices]
 def plain_choice(parts: Parts) -> Choices:
     """The tables that any model can have."""
     return Choices("search", "tables", pack_leaves(parts.source, parts.leaf, parts.where))
+
+
+def choices_of(parts: Parts, ranking: str, summing: str, limit: float | None = None) -> Choices:
+    """These ways; the plain ones in place of what the model cannot have."""
+    leaves = stored_leaves(parts, summing, limit)
+    if leaves is None or summing_obstacle(parts, summing) is not None:
+        leaves, summing = pack_leaves(parts.source, parts.leaf, parts.where), "tables"
+    return Choices(ranking if ranking_obstacle(parts, ranking) is None else "search", summing, leaves)
+
+
+def forced(parts: Parts, ways: str, limit: float | None = None) -> Choices:
+    """The ways ``RANKING+SUMMING``; InputError where they are not known, UnsupportedError where a model has others."""
+    ranking, _, summing = ways.partition("+")
+    if ranking not in RANKINGS or summing not in SUMMINGS:
+        known = f"{', '.join(RANKINGS)} + {', '.join(SUMMINGS)}"
+        raise InputError("ways", f"{ways!r} is not known", f"known: {known}")
+    found = choices_of(parts, ranking, summing, limit)
+    if (found.ranking, found.summing) != (ranking, summing):
+        obstacle = ranking_obstacle(parts, ranking) or summing_obstacle(parts, summing) or _COARSE_LEAVES
+        raise UnsupportedError(parts.where, f"ways {ways}: {obstacle}", "leave the choice to --optimize")
+    return found
+
+
+def choose(parts: Parts, goal: str, memory: Memory, limit: float | None = None) -> Choices:
+    """The ways that serve ``goal`` best, by estimated cost. ``limit``: the bound of the score that the user allows.
+
+    ``speed``: the fewest cycles. ``size``: of what is within a fifth of the smallest flash, the least flash times
+    cycles. ``balanced``: the fewest cycles below twice the flash of ``size``.
+    """
+    leaves = {way: stored_leaves(parts, way, limit) for way in SUMMINGS if summing_obstacle(parts, way) is None}
+    costs = features(parts)
+    candidates = tuple(_candidate(parts, r, s, leaves, costs, memory) for s in SUMMINGS for r in RANKINGS)
+    usable = [(c, c.cost) for c in candidates if c.cost is not None]
+    least = min(cost.flash for _, cost in usable)
+    small = [(c, cost) for c, cost in usable if cost.flash <= _SIZE_FLASH * least]
+    smallest, smallest_cost = min(small, key=lambda pair: pair[1].flash * pair[1].cycles)
+    if goal == "size":
+        won, why = smallest, f"the least flash times cycles within {_SIZE_FLASH:g} times the smallest flash"
+    elif goal == "speed":
+        won, why = min(usable, key=lambda pair: pair[1].cycles)[0], "the fewest estimated cycles"
+    else:
+        bounded = [(c, cost) for c, cost in usable if cost.flash < _BALANCED_FLASH * smallest_cost.flash]
+        won = min(bounded, key=lambda pair: pair[1].cycles)[0]
+        why = f"the fewest estimated cycles below twice the flash of {smallest.name}"
+    stored = leaves[won.summing]
+    if stored is None:
+        raise InternalError(parts.where, "a way without leaves was chosen")
+    return Choices(won.ranking, won.summing, stored, candidates, why)
+
+
+def _candidate(
+    parts: Parts, ranking: str, summing: str, leaves: dict[str, PackedLeaves | None], costs: Features, memory: Memory
+) -> Candidate:
+    obstacle = ranking_obstacle(parts, ranking) or summing_obstacle(parts, summing)
+    if obstacle is None and leaves.get(summing) is None:
+        obstacle = _COARSE_LEAVES
+    if obstacle is not None:
+        return Candidate(ranking, summing, None, obstacle)
+    return Candidate(ranking, summing, estimate(costs, ranking, summing, memory))
+
+
+def explain_lines(choices: Choices) -> tuple[str, ...]:
+    """A table of what was compared, for --explain."""
+    if not choices.candidates:
+        return ()
+    rows = [("way", "flash", "instructions", "cycles", "")]
+    for c in choices.candidates:
+        chosen = "chosen: " + choices.why if (c.ranking, c.summing) == (choices.ranking, choices.summing) else ""
+        if c.cost is None:
+            rows.append((c.name, "", "", "", f"not possible: {c.obstacle}"))
+        else:
+            cost = c.cost
+            rows.append((c.name, f"~{cost.flash:,}", f"~{cost.instructions:,}", f"~{cost.cycles:,}", chosen))
+    widths = [max(len(r[i]) for r in rows) for i in range(4)]
+    return tuple(
+        "  ".join([r[0].ljust(widths[0]), *(r[i].rjust(widths[i]) for i in (1, 2, 3)), r[4]]).rstrip() for r in rows
+    )
+
+
+#: Bounds that short leaves may have, as a part of what the scores of the training rows span (narrow.score_spread).
+_SPEED_ERROR, _SIZE_ERROR = 3e-4, 8e-4
+#: The largest constant that one instruction adds.
+_SHORT = 4095
+
+
+def stored_leaves(parts: Parts, summing: str, limit: float | None) -> PackedLeaves | None:
+    """Leaves as a way of summing stores them; None where they are not exact enough.
+
+    ``limit``: the bound that the user allows; without one, a small part of the span of the scores.
+    """
+    if summing == "tables" or (summing == "branches" and parts.leaf is not DType.I16):
+        return pack_leaves(parts.source, parts.leaf, parts.where)
+    spread = score_spread(parts.source, parts.count)
+    if summing == "branches":
+        found = narrow_leaves(parts.source, Narrow(_SHORT, False, _SPEED_ERROR * spread if limit is None else limit))
+        return found if found is not None else pack_leaves(parts.source, parts.leaf, parts.where)
+    bits = word_bits(parts.tables, pair_up(parts.tables))
+    if bits is None:
+        return None
+    return narrow_leaves(parts.source, Narrow(bits.most, True, _SIZE_ERROR * spread if limit is None else limit))
+
+
+def ranking_obstacle(parts: Parts, ranking: str) -> str | None:
+    """Why inputs cannot be ranked in this way, or None."""
+    if ranking == "search":
+        return None
+    if ranking == "lookup":
+        sentinels = any(s.missing is not None for s in parts.spec.signals)
+        obstacle = lookup_obstacle(parts.columns, parts.spec.dtype, sentinels)
+        if obstacle is not None:
+            return obstacle
+    return columns_obstacle(parts.columns)
+
+
+def summing_obstacle(parts: Parts, summing: str) -> str | None:
+    """Why trees cannot be summed in this way, or None; what leaves cost is not asked."""
+    if summing == "tables":
+        return None
+    if parts.source.value.shape[1] != 1:
+        return "leaves of several values"
+    if summing == "branches":
+        deep = parts.tables.deepest
+        return f"trees {deep} nodes deep, {MOST_DEPTH} is the limit" if deep > MOST_DEPTH else None
+    if parts.leaf.is_float or parts.leaf is DType.I32:
+        return f"leaves of type {parts.leaf.label}"
+    if parts.tables.has_sets:
+        return "categorical nodes"
+    return "nodes of more than 16 bits" if word_bits(parts.tables, pair_up(parts.tables)) is None else None

@@ -176,7 +176,7 @@ def _table(keys: Array, kind: int, amount: int, low: int, size: int, dtype: DTyp
     """(cost, table) of one way."""
     if not 1 <= size <= _MOST_CELLS:
         return float("inf"), _SEARCHED
-    cell = cell_of(keys, kind, amount, low, int(keys[peel]), dtype)
+    cell = cell_of(np.maximum(keys, keys[peel]), kind, amount, low, int(keys[peel]), dtype)
     cells, count = cells_of(keys, cell, size, peel)
     most = 0 if kind == SHIFT and one_rank_a_cell(keys, amount, peel) else int(count.max())
     # Comparisons beyond the first, for inputs spread evenly over the keys.
@@ -236,7 +236,8 @@ def _unit(keys: Array, peel: int) -> int:
 def lookup_cells(keys: Array, peel: int, shift: int) -> Array:
     """(cells + 1,) keys in lower cells, with cells of ``2**shift`` keys."""
     size = ((int(keys[-1]) - int(keys[peel])) >> shift) + 1
-    below, count = cells_of(keys, cell_of(keys, SHIFT, shift, 0, int(keys[peel]), DType.I32), size, peel)
+    cell = cell_of(np.maximum(keys, keys[peel]), SHIFT, shift, 0, int(keys[peel]), DType.I32)
+    below, count = cells_of(keys, cell, size, peel)
     return np.append(below, below[-1] + count[-1])
 
 

@@ -13,7 +13,7 @@ from mcugen.core.passes import Step
 from mcugen.core.types import Array, Bound, DType, Loc, Model, QParams, TensorType
 from mcugen.errors import InternalError, UnsupportedError
 from mcugen.trees.branches import order_trees
-from mcugen.trees.choose import Choices, Chooser, Parts, plain_choice
+from mcugen.trees.choose import Choices, Chooser, plain_choice
 from mcugen.trees.coarse import make_coarse, make_lookup
 from mcugen.trees.columns import Columns, code_nodes
 from mcugen.trees.decisions import decide_nodes
@@ -36,6 +36,7 @@ from mcugen.trees.ops import (
     Transform,
 )
 from mcugen.trees.packed import make_words, pair_up, word_bits
+from mcugen.trees.parts import Parts
 from mcugen.trees.ranking import Ranking
 from mcugen.trees.signals import InputSpec
 from mcugen.trees.source import Average, Decide, Link, TreeEnsemble

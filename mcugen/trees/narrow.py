@@ -90,7 +90,7 @@ def _units(least: Array, bits: int) -> tuple[float, Array]:
     whole = factor.astype(np.int64)
     common = int(np.gcd.reduce(whole))
     power = common & -common
-    return 2.0**fine * power, whole // power
+    return float(2.0**fine * power), whole // power
 
 
 def _try(source: LeafSource, least: Array, bits: int, most: int | None) -> PackedLeaves | None:

@@ -17,12 +17,17 @@ HERE = Path(__file__).parent
 
 #: Folder -> model file and options.
 GOLDENS: dict[str, tuple[str, dict[str, Any]]] = {
-    "nan_proba": ("nan.txt", {"output": "proba", "board": "none"}),
-    "nan_class": ("nan.txt", {"output": "class", "board": "stm32h743"}),
-    "classes": ("classes.txt", {"output": "class", "board": "none", "leaf": "int32"}),
-    "softmax": ("classes.txt", {"output": "proba", "board": "none", "input_dtype": "float64"}),
+    "nan_proba": ("nan.txt", {"output": "proba", "board": "none", "ways": "search+tables"}),
+    "nan_class": ("nan.txt", {"output": "class", "board": "stm32h743", "ways": "search+tables"}),
+    "classes": ("classes.txt", {"output": "class", "board": "none", "leaf": "int32", "ways": "search+tables"}),
+    "softmax": (
+        "classes.txt",
+        {"output": "proba", "board": "none", "input_dtype": "float64", "ways": "search+tables"},
+    ),
     "linear": ("linear.txt", {"output": "raw", "board": "none", "leaf": "float64", "input_dtype": "float64"}),
-    "mean": ("mean.txt", {"output": "proba", "board": "none", "leaf": "float32"}),
+    "mean": ("mean.txt", {"output": "proba", "board": "none", "leaf": "float32", "ways": "search+tables"}),
+    "fast": ("nan.txt", {"output": "raw", "board": "stm32h743", "ways": "coarse+branches"}),
+    "small": ("mean.txt", {"output": "raw", "board": "none", "ways": "lookup+packed"}),
 }
 
 

@@ -28,7 +28,7 @@ _SPREAD, _LEAST = 4, 64
 class RankCoarse(Ranking):
     """x (F,) -> rank (columns,), exact, column by column. ``coarse``: the tables of the numeric columns."""
 
-    kernel: ClassVar[tuple[str, str]] = ("_scan", "include/mcg_trees_coarse.h")
+    kernel: ClassVar[tuple[str, str]] = ("MCG_C_INSIDE", "include/mcg_trees_coarse.h")
 
     coarse: Coarse
 
@@ -54,7 +54,8 @@ class RankCoarse(Ranking):
             return bool(np.all(keys[1:] >= keys[:-1]))
         cells = t.cells[t.first_cell[i] : t.first_cell[i + 1]]
         peel, most = int(t.peel[i]), int(t.most[i])
-        cell = cell_of(keys, kind, int(t.amount[i]), int(t.low[i]), int(keys[peel]), self.dtype)
+        first = keys[peel]
+        cell = cell_of(np.maximum(keys, first), kind, int(t.amount[i]), int(t.low[i]), int(first), self.dtype)
         below, shared = cells_of(keys, cell, cells.size, peel)
         ok = np.all(keys[1:] >= keys[:-1]) and np.all(cell[1:] >= cell[:-1]) and keys[peel] < keys[-1]
         ok = ok and (most > 0 or (kind == SHIFT and one_rank_a_cell(keys, int(t.amount[i]), peel)))
@@ -81,7 +82,9 @@ class RankCoarse(Ranking):
 
     @property
     def _cell_dtype(self) -> DType:
-        return DType.U8 if self.columns.top_rank <= DType.U8.max else DType.U16
+        t = self.coarse
+        top = max(self.columns.top_rank, int(t.cells.max(initial=0)), int(t.maps.max(initial=0)))
+        return DType.U8 if top <= DType.U8.max else DType.U16
 
     def _direct(self, categories: Array) -> bool:
         """Whether a category's code is looked up in one step."""
@@ -171,7 +174,7 @@ class RankCoarse(Ranking):
         if not shared:
             return [f"    rank[{members[0]}] = ({prefix}_rank_t)({value});"]
         lines = [f"        const uint32_t at = {value};"]
-        lines += [f"        rank[{i}] = maps[{int(t.first_map[i])}u + at];" for i in members]
+        lines += [f"        rank[{i}] = ({prefix}_rank_t)maps[{int(t.first_map[i])}u + at];" for i in members]
         return ["    {", *lines, "    }"]
 
     def _call(self, prefix: str, s: int, missing: str) -> str:

@@ -1,0 +1,24 @@
+"""What is known of the trees of a model before it is decided how they are ranked, walked and summed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcugen.core.types import Array, DType
+from mcugen.trees.columns import Columns
+from mcugen.trees.leaves import LeafSource
+from mcugen.trees.signals import InputSpec
+from mcugen.trees.tables import TreeTables
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """``count`` (L,): training rows of each leaf; ``leaf``: the type that the user wants leaves to have."""
+
+    columns: Columns
+    tables: TreeTables
+    source: LeafSource
+    count: Array
+    spec: InputSpec
+    leaf: DType
+    where: str
