@@ -111,7 +111,8 @@ def _try(source: LeafSource, least: Array, bits: int, most: int | None) -> Packe
     # No prefix of the int32 sum overflows, in any order: the base and all magnitudes together fit.
     if (np.abs(base) + source.per_output(peak)).max() > INT32 or np.abs(offset).max() > 2.0**52:
         return None
-    gap = np.abs(real - q) * (1 + 2.0**-20) + 2.0**-40 * (np.abs(real) + 1)  # the division rounds
+    rounded = 2.0**-52 * (np.abs(source.value[:, 0] / leaf_scale) + np.abs(real))  # the division, and the difference
+    gap = np.abs(real - q) * (1 + 2.0**-20) + rounded
     worst = np.maximum.reduceat(gap * leaf_scale, source.first[:-1])[:, None]
     bases = np.array([base_error(source, offset, base, k, unit) for k in range(source.outputs)])
     error = source.per_output(worst) + bases + rounding_of_sums(source, EPS[DType.F64])
