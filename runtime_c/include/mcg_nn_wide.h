@@ -33,9 +33,11 @@ typedef struct {
     int32_t reserved;
 } mcg_wide_channel_t;
 
-/* Zero point and clamps of the result. */
+/* Zero point and clamps of the result. quick: every sum of the layer, bias included, fits int32, and every shift is
+ * above 32. */
 typedef struct {
     int32_t zp, low, high;
+    int32_t quick;
 } mcg_wide_range_t;
 
 /* Bytes of scratch; 4-byte aligned. patch: kernel_h * kernel_w * group_in. */

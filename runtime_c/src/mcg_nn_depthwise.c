@@ -160,9 +160,11 @@ MCG_INLINE void row_of(int any, uint32_t fixed, const mcg_depthwise_t *d, const 
     for (uint32_t n = most / 4u; n != 0u; --n, x += 4u * step, y += 4u * col) {
         four_of(any, fixed, d, w, x, y);
     }
-    const uint32_t back = 4u - (most & 3u);
-    if (back != 4u) {
-        four_of(any, fixed, d, w, x - back * step, y - back * col);
+    const uint32_t rest = most & 3u;
+    if (rest == 1u) {
+        one_of(any, d, w, x, y);
+    } else if (rest != 0u) {
+        four_of(any, fixed, d, w, x - (4u - rest) * step, y - (4u - rest) * col);
     }
 }
 

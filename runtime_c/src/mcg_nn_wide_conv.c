@@ -10,11 +10,43 @@
 
 MCG_KERNELS_BEGIN
 
-MCG_INLINE int16_t finish(int64_t sum, const mcg_wide_channel_t *c, const mcg_wide_range_t *r)
+/* Where sums fit int32 and shifts are above 32. */
+MCG_INLINE int16_t finish_quick(int32_t sum, const mcg_wide_channel_t *c, const mcg_wide_range_t *r)
+{
+    const int32_t y = (mcg_smmla(mcg_add32(sum, (int32_t)c->bias), c->m, c->c) >> (c->shift - 32)) + r->zp;
+    return (int16_t)(y < r->low ? r->low : y > r->high ? r->high : y);
+}
+
+MCG_NOINLINE static int16_t finish_any(int64_t sum, const mcg_wide_channel_t *c, const mcg_wide_range_t *r)
 {
     const mcg_requant_t q = {c->m, c->shift, c->c, r->zp, r->low, r->high};
     return (int16_t)mcg_requant64(sum + c->bias, q);
 }
+
+MCG_INLINE int16_t finish(int64_t sum, const mcg_wide_channel_t *c, const mcg_wide_range_t *r)
+{
+    if (r->quick != 0) {
+        return finish_quick((int32_t)sum, c, r);
+    }
+    return finish_any(sum, c, r);
+}
+
+#define GROUP(i)                                                                          \
+    do {                                                                                  \
+        const uint32_t w0 = w[2u * (i)], w1 = w[2u * (i) + 1u];                           \
+        const uint32_t p0 = mcg_load32(p + 4u * (i)), p1 = mcg_load32(p + 4u * (i) + 2u); \
+        const uint32_t q0 = mcg_load32(q + 4u * (i)), q1 = mcg_load32(q + 4u * (i) + 2u); \
+        const uint32_t v0 = mcg_sxtb16(w0), v1 = mcg_sxtb16(w1);                          \
+        a = mcg_smlad(v0, p0, a);                                                         \
+        b = mcg_smlad(v0, q0, b);                                                         \
+        c = mcg_smlad(v1, p0, c);                                                         \
+        e = mcg_smlad(v1, q0, e);                                                         \
+        const uint32_t u0 = mcg_sxtb16_odd(w0), u1 = mcg_sxtb16_odd(w1);                  \
+        a = mcg_smlad(u0, p1, a);                                                         \
+        b = mcg_smlad(u0, q1, b);                                                         \
+        c = mcg_smlad(u1, p1, c);                                                         \
+        e = mcg_smlad(u1, q1, e);                                                         \
+    } while (0)
 
 /* Sums of two outputs of two patches; w: for each group of four a word of the first and one of the second output, bytes
  * 0, 2, 1, 3 of the weights. sums: first output of p, of q, second output of p, of q. Returns the next weights. */
@@ -26,21 +58,15 @@ MCG_NOINLINE static const uint32_t *two_by_two(const uint32_t *w, const int16_t 
         const uint32_t now = groups < STRETCH ? groups : STRETCH;
         int32_t a = 0, b = 0, c = 0, e = 0;
         groups -= now;
-        for (const uint32_t *end = w + 2u * now; w != end; w += 2, p += 4, q += 4) {
-            const uint32_t w0 = w[0], w1 = w[1];
-            const uint32_t p0 = mcg_load32(p), p1 = mcg_load32(p + 2), q0 = mcg_load32(q), q1 = mcg_load32(q + 2);
-            uint32_t v = mcg_sxtb16(w0);
-            a = mcg_smlad(v, p0, a);
-            b = mcg_smlad(v, q0, b);
-            v = mcg_sxtb16_odd(w0);
-            a = mcg_smlad(v, p1, a);
-            b = mcg_smlad(v, q1, b);
-            v = mcg_sxtb16(w1);
-            c = mcg_smlad(v, p0, c);
-            e = mcg_smlad(v, q0, e);
-            v = mcg_sxtb16_odd(w1);
-            c = mcg_smlad(v, p1, c);
-            e = mcg_smlad(v, q1, e);
+        for (const uint32_t *end = w + 4u * (now / 2u); w != end; w += 4, p += 8, q += 8) {
+            GROUP(0u);
+            GROUP(1u);
+        }
+        if ((now & 1u) != 0u) {
+            GROUP(0u);
+            w += 2;
+            p += 4;
+            q += 4;
         }
         sa += a;
         sb += b;
@@ -52,6 +78,35 @@ MCG_NOINLINE static const uint32_t *two_by_two(const uint32_t *w, const int16_t 
     sums[2] = sc;
     sums[3] = se;
     return w;
+}
+
+/* All n outputs of two patches where sums fit int32 and shifts are above 32; y and z: where the first output goes, `next`
+ * elements to the second. Returns the weights behind them. */
+MCG_NOINLINE static const uint32_t *all_quick(const uint32_t *w, const int16_t *first, const int16_t *second,
+                                              uint32_t groups, const mcg_wide_channel_t *channel, uint32_t n,
+                                              const mcg_wide_range_t *range, int16_t *y, int16_t *z, uint32_t next)
+{
+    for (;; n -= 2u, channel += 2, y += 2u * next, z += 2u * next) {
+        const int16_t *p = first, *q = second;
+        int32_t a = 0, b = 0, c = 0, e = 0;
+        for (const uint32_t *end = w + 4u * (groups / 2u); w != end; w += 4, p += 8, q += 8) {
+            GROUP(0u);
+            GROUP(1u);
+        }
+        if ((groups & 1u) != 0u) {
+            GROUP(0u);
+            w += 2;
+        }
+        *y = finish_quick(a, channel, range);
+        *z = finish_quick(b, channel, range);
+        if (n > 1u) {
+            y[next] = finish_quick(c, channel + 1, range);
+            z[next] = finish_quick(e, channel + 1, range);
+        }
+        if (n <= 2u) {
+            return w;
+        }
+    }
 }
 
 /* n elements, `step` apart, to consecutive ones; returns their end. */
@@ -135,6 +190,14 @@ void mcg_conv_s16(const mcg_wide_conv_t *d, const uint32_t *w, const mcg_wide_ch
                     at[k] = scratch + 4u * groups * k;
                 }
             }
+            if (range->quick != 0) {
+                from =
+                    all_quick(from, at[0], at[1], groups, channel, d->group_out, range, out[0], out[1], d->out_channel);
+                channel += d->group_out;
+                out[0] += d->group_out * d->out_channel;
+                out[1] += d->group_out * d->out_channel;
+                continue;
+            }
             for (uint32_t n = d->group_out; n != 0u;) {
                 int64_t sums[4];
                 from = two_by_two(from, at[0], at[1], groups, sums);
@@ -173,22 +236,35 @@ MCG_INLINE int32_t taps(const int16_t *p, uint32_t apart, uint32_t w, int32_t su
     return mcg_smlad(apart == 1u ? mcg_load32(p) : mcg_pair(p[0], p[apart]), w, sum);
 }
 
-/* `together` outputs of a row: 1 or 4; kernel columns `apart`. */
-MCG_INLINE void outputs(uint32_t together, uint32_t apart, const mcg_wide_conv_t *d, const uint32_t *w,
+/* `together` outputs of a row: 1 or 4; kernel columns `apart`. fixed: 2 or 3 pairs of columns, or 0 for any number. */
+MCG_INLINE void outputs(uint32_t together, uint32_t apart, uint32_t fixed, const mcg_wide_conv_t *d, const uint32_t *w,
                         const mcg_wide_channel_t *channel, const mcg_wide_range_t *range, uint32_t pitch,
                         const int16_t *x, int16_t *y)
 {
-    const uint32_t step = (uint32_t)d->stride_w, pairs = ((uint32_t)d->kernel_w + 1u) / 2u;
+    const uint32_t step = (uint32_t)d->stride_w;
+    const uint32_t pairs = fixed != 0u ? fixed : ((uint32_t)d->kernel_w + 1u) / 2u;
     int32_t a = 0, b = 0, c = 0, e = 0;
-    for (int32_t i = d->kernel_h; i != 0; --i, x += (uint32_t)d->dilation_h * pitch) {
-        const int16_t *p = x;
-        for (const uint32_t *end = w + pairs; w != end; p += 2u * apart) {
-            const uint32_t v = *w++;
-            a = taps(p, apart, v, a);
-            if (together > 1u) {
-                b = taps(p + step, apart, v, b);
-                c = taps(p + 2u * step, apart, v, c);
-                e = taps(p + 3u * step, apart, v, e);
+    for (int32_t i = d->kernel_h; i != 0; --i, x += (uint32_t)d->dilation_h * pitch, w += pairs) {
+        const int16_t *p = x, *q = p + step, *r = q + step, *s = r + step;
+#define PAIR(j)                                          \
+    do {                                                 \
+        const uint32_t v = w[j];                         \
+        a = taps(p + 2u * (j) * apart, apart, v, a);     \
+        if (together > 1u) {                             \
+            b = taps(q + 2u * (j) * apart, apart, v, b); \
+            c = taps(r + 2u * (j) * apart, apart, v, c); \
+            e = taps(s + 2u * (j) * apart, apart, v, e); \
+        }                                                \
+    } while (0)
+        if (fixed != 0u) {
+            PAIR(0u);
+            PAIR(1u);
+            if (fixed > 2u) {
+                PAIR(2u);
+            }
+        } else {
+            for (uint32_t j = 0; j < pairs; ++j) {
+                PAIR(j);
             }
         }
     }
@@ -200,6 +276,35 @@ MCG_INLINE void outputs(uint32_t together, uint32_t apart, const mcg_wide_conv_t
     }
 }
 
+/* A row of outputs, four at a time where there are four; the last ones may have been done before. */
+MCG_NOINLINE static void row_of(const mcg_wide_conv_t *d, const uint32_t *w, const mcg_wide_channel_t *channel,
+                                const mcg_wide_range_t *range, uint32_t pitch, const int16_t *x, int16_t *y)
+{
+    const uint32_t step = (uint32_t)d->stride_w, apart = (uint32_t)d->dilation_w, most = (uint32_t)d->out_w;
+    if (most < 4u || apart != 1u) {
+        for (uint32_t n = most; n != 0u; --n, x += step, y += d->out_col) {
+            outputs(1u, apart, 0u, d, w, channel, range, pitch, x, y);
+        }
+        return;
+    }
+    for (uint32_t at = 0;;) {
+        if (d->kernel_w == 3) {
+            outputs(4u, 1u, 2u, d, w, channel, range, pitch, x + at * step, y + at * d->out_col);
+        } else {
+            outputs(4u, 1u, 0u, d, w, channel, range, pitch, x + at * step, y + at * d->out_col);
+        }
+        at += 4u;
+        if (at >= most) {
+            return;
+        }
+        if (at + 1u == most) {
+            outputs(1u, 1u, 0u, d, w, channel, range, pitch, x + at * step, y + at * d->out_col);
+            return;
+        }
+        at = at + 4u > most ? most - 4u : at;
+    }
+}
+
 void mcg_depthwise_s16(const mcg_wide_conv_t *d, const uint32_t *w, const mcg_wide_channel_t *channels,
                        const mcg_wide_range_t *range, uint32_t pitch, uint32_t strip, int16_t *scratch,
                        const int16_t *x, int16_t *y)
@@ -208,7 +313,6 @@ void mcg_depthwise_s16(const mcg_wide_conv_t *d, const uint32_t *w, const mcg_wi
     const int32_t rows = ((int32_t)strip - 1) * d->stride_h + (d->kernel_h - 1) * d->dilation_h + 1;
     const uint32_t room = pitch - (uint32_t)d->pad_left;
     const uint32_t inside = (uint32_t)d->in_w < room ? (uint32_t)d->in_w : room;
-    const uint32_t apart = (uint32_t)d->dilation_w, step = (uint32_t)d->stride_w, most = (uint32_t)d->out_w;
     for (uint32_t g = d->groups; g != 0u; --g, x += d->in_channel) {
         for (int32_t first = 0; first < d->out_h; first += (int32_t)strip) {
             const int32_t top = first * d->stride_h - d->pad_top;
@@ -227,15 +331,8 @@ void mcg_depthwise_s16(const mcg_wide_conv_t *d, const uint32_t *w, const mcg_wi
             for (uint32_t j = 0; j < d->group_out; ++j, from += words) {
                 const int16_t *in = scratch;
                 for (int32_t i = first; i < end; ++i, in += (uint32_t)d->stride_h * pitch) {
-                    int16_t *out = y + (j * d->out_channel + (uint32_t)i * d->out_row);
-                    const int16_t *at = in;
-                    uint32_t n = most;
-                    for (; n >= 4u && apart == 1u; n -= 4u, at += 4u * step, out += 4u * d->out_col) {
-                        outputs(4u, 1u, d, from, channels + j, range, pitch, at, out);
-                    }
-                    for (; n != 0u; --n, at += step, out += d->out_col) {
-                        outputs(1u, apart, d, from, channels + j, range, pitch, at, out);
-                    }
+                    row_of(d, from, channels + j, range, pitch, in,
+                           y + (j * d->out_channel + (uint32_t)i * d->out_row));
                 }
             }
         }

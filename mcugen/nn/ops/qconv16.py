@@ -119,7 +119,11 @@ class QConv16(WideConv, MachineOp):
         return weights, channel_item(prefix, self.bias, self.requant, pixels * len(self.bias))
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
-        limits = record_text("mcg_wide_range_t", f"{prefix}_range", record(RANGE_FIELDS, range_values(self.requant)))
+        limits = record_text(
+            "mcg_wide_range_t",
+            f"{prefix}_range",
+            record(RANGE_FIELDS, range_values(self.requant, self.weight, self.bias)),
+        )
         shape = ("mcg_wide_conv_t", f"{prefix}_shape", WIDE_FIELDS, self.conv_values())
         tables = (names.table[f"{prefix}_weights"], names.table[f"{prefix}_channels"], f"&{prefix}_range")
         function, size = "mcg_conv_s16", f"MCG_CONV_S16_SCRATCH({self.weight[0].size}u)"

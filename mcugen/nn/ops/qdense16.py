@@ -61,7 +61,11 @@ class QDense16(MachineOp):
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
         n, k = self.weight.shape
-        limits = record_text("mcg_wide_range_t", f"{prefix}_range", record(RANGE_FIELDS, range_values(self.requant)))
+        limits = record_text(
+            "mcg_wide_range_t",
+            f"{prefix}_range",
+            record(RANGE_FIELDS, range_values(self.requant, self.weight, self.bias)),
+        )
         tables = (names.table[f"{prefix}_weights"], names.table[f"{prefix}_channels"], f"&{prefix}_range")
         text = plain_call(HEADER, "mcg_dense_s16", (*tables, n, k, args[0], results[0]))
         return OpText(text.includes, limits, text.call)

@@ -16,13 +16,23 @@ from mcugen.nn.requant import Requant
 from mcugen.nn.requant64 import ACC_BITS
 
 HEADER = "mcg_nn_wide.h"
+#: Bits of a word: with larger shifts the upper word of a product is enough.
+_WORD = 32
 #: mcg_wide_range_t
-RANGE_FIELDS: Fields = (("zp", "<i4"), ("low", "<i4"), ("high", "<i4"))
+RANGE_FIELDS: Fields = (("zp", "<i4"), ("low", "<i4"), ("high", "<i4"), ("quick", "<i4"))
 
 
-def range_values(r: Requant) -> dict[str, int]:
-    """The fields of mcg_wide_range_t."""
-    return {"zp": r.zero_point, "low": r.low, "high": r.high}
+def range_values(r: Requant, weight: Array, bias: Array) -> dict[str, int]:
+    """The fields of mcg_wide_range_t of a layer."""
+    quick = bool(_largest_sums(weight, bias).max() < 1 << 31) and int(r.shift.min()) > _WORD
+    return {"zp": r.zero_point, "low": r.low, "high": r.high, "quick": int(quick)}
+
+
+def _largest_sums(weight: Array, bias: Array) -> Array:
+    """A bound of each output's sum in magnitude: float64 (N,), exact below 2^53."""
+    reach = np.abs(weight.astype(np.int64)).reshape(len(weight), -1).sum(axis=1) * 32768.0
+    sums: Array = reach + np.abs(bias.astype(np.float64))
+    return sums
 
 
 def channel_item(prefix: str, bias: Array, r: Requant, reads: float) -> Item:
@@ -52,8 +62,7 @@ def wide_problem(weight: Array, bias: Array, in_zp: int, r: Requant) -> str:
     n = len(weight)
     if weight.dtype != np.int8 or bias.dtype != np.int64 or bias.shape != (n,) or in_zp != 0:
         return f"weights {weight.dtype} {weight.shape}, bias {bias.dtype} {bias.shape}, zero point {in_zp}"
-    largest = np.abs(weight.astype(np.int64)).reshape(n, -1).sum(axis=1) * 32768.0 + np.abs(bias.astype(np.float64))
-    if largest.max() >= 1 << ACC_BITS:
+    if _largest_sums(weight, bias).max() >= 1 << ACC_BITS:
         return f"a sum leaves {ACC_BITS} bits"
     return range_misfit(r, DType.I16, n)
 
