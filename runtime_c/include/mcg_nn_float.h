@@ -19,10 +19,15 @@
 MCG_BEGIN_DECLS
 
 /* Convolution; see mcg_wide_conv_t. y = clamp(bias + sum of w * x, from row to row, column to column, channel to channel).
- * x, y: apart. Cost: about 17 instructions per multiply-accumulate. */
+ * w: for each group and four of its outputs, for each kernel row, column and channel the weights of the four, missing
+ * ones 0. x, y: apart. Cost on a Cortex-M7: about 3.3 instructions per multiply-accumulate. */
 void mcg_conv_f32(const mcg_wide_conv_t *d, const float *w, const float *bias, float low, float high, const float *x,
                   float *y);
-/* w (n, k): y[n] = clamp(bias[n] + sum of w[n][k] * x[k] in the order of k). x, y: apart. */
+/* The case of one input channel a group. w (outputs, kernel_h, kernel_w). x, y: apart. Cost: 5 for a 3 x 3 kernel. */
+void mcg_depthwise_f32(const mcg_wide_conv_t *d, const float *w, const float *bias, float low, float high,
+                       const float *x, float *y);
+/* y[n] = clamp(bias[n] + sum of w[n][k] * x[k] in the order of k); w: for each four of n and each k the weights of the
+ * four, missing ones 0. x, y: apart. */
 void mcg_dense_f32(const float *w, const float *bias, float low, float high, uint32_t n, uint32_t k, const float *x,
                    float *y);
 

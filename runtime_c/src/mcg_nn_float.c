@@ -1,11 +1,10 @@
-/* mcugen runtime: float32 layers. See mcg_nn_float.h for the contracts.
+/* mcugen runtime: float32 ops, element by element. See mcg_nn_float.h for the contracts.
  * SPDX-License-Identifier: MIT-0
  */
 #if !defined(__FAST_MATH__) /* whoever calls these functions includes mcg_nn_float.h, which refuses -ffast-math */
 
 #include "mcg_nn_float.h"
 
-#include "mcg_nn_window.h"
 #include "mcg_scores.h"
 
 MCG_INLINE float clamp(float v, float low, float high) { return v < low ? low : v > high ? high : v; }
@@ -15,53 +14,6 @@ MCG_INLINE float product(float a, float b)
     float p = a * b;
     MCG_ROUNDED_F32(p);
     return p;
-}
-
-/* sum + products in order; `step` elements from one x to the next. */
-MCG_INLINE float dot(float sum, const float *w, const float *x, uint32_t n, uint32_t step)
-{
-    for (uint32_t i = 0; i < n; ++i, x += step) {
-        sum += product(w[i], *x);
-    }
-    return sum;
-}
-
-void mcg_conv_f32(const mcg_wide_conv_t *d, const float *w, const float *bias, float low, float high, const float *x,
-                  float *y)
-{
-    for (int32_t oh = 0; oh < d->out_h; ++oh) {
-        const int32_t top = oh * d->stride_h - d->pad_top;
-        const mcg_taps_t rows = mcg_taps(top, d->kernel_h, d->dilation_h, 0, d->in_h);
-        for (int32_t ow = 0; ow < d->out_w; ++ow) {
-            const int32_t left = ow * d->stride_w - d->pad_left;
-            const mcg_taps_t cols = mcg_taps(left, d->kernel_w, d->dilation_w, 0, d->in_w);
-            const float *kernel = w;
-            float *out = y + (uint32_t)oh * d->out_row + (uint32_t)ow * d->out_col;
-            for (uint32_t o = 0; o < d->groups * d->group_out; ++o) {
-                const uint32_t group = o / d->group_out * d->group_in * d->in_channel;
-                float sum = bias[o];
-                for (int32_t i = rows.first; i < rows.last; ++i) {
-                    for (int32_t j = cols.first; j < cols.last; ++j) {
-                        const uint32_t at = group + (uint32_t)(top + i * d->dilation_h) * d->in_row +
-                                            (uint32_t)(left + j * d->dilation_w) * d->in_col;
-                        const float *tap = kernel + (uint32_t)(i * d->kernel_w + j) * d->group_in;
-                        sum = dot(sum, tap, x + at, d->group_in, d->in_channel);
-                    }
-                }
-                *out = clamp(sum, low, high);
-                kernel += (uint32_t)(d->kernel_h * d->kernel_w) * d->group_in;
-                out += d->out_channel;
-            }
-        }
-    }
-}
-
-void mcg_dense_f32(const float *w, const float *bias, float low, float high, uint32_t n, uint32_t k, const float *x,
-                   float *y)
-{
-    for (uint32_t i = 0; i < n; ++i, w += k) {
-        y[i] = clamp(dot(bias[i], w, x, k, 1u), low, high);
-    }
 }
 
 void mcg_add_f32(const float *a, const float *b, float low, float high, float *y, uint32_t n)

@@ -137,6 +137,23 @@ def test_emitted_c(tmp_path: Path) -> None:
     for i, (groups, fields) in enumerate([(1, {}), (3, {}), (2, {"in_planar": False}), (1, {"out_planar": False})]):
         op = replace(conv(i, groups)[0], low=(-np.inf, 0.0)[i % 2], **fields)
         cases.append(Case(op, (floats(i, *op.in_physical),)))
+    for i in range(30):  # pixels one by one and in twos, outputs left over from fours, depthwise in fours, odd strides
+        rng = np.random.default_rng(i)
+        groups, inside = (1, int(rng.integers(1, 6))) if i % 2 else (int(rng.integers(1, 5)), 1)
+        per, kernel = int(rng.integers(1, 7)), rng.integers(1, 4, 2)
+        window = {"stride": tuple(rng.integers(1, 3, 2).tolist()), "pads": tuple(rng.integers(0, 3, 4).tolist())}
+        size = rng.integers(3, 14, 2)
+        source = Conv(X, Y, LOC, floats(i, groups * per, inside, *kernel), floats(i + 1, groups * per), groups=groups,
+                      dilation=(1, 1), **window)  # fmt: skip
+        shape = (groups * inside, int(size[0]), int(size[1]))
+        ((out, oh, ow),) = source.result_shapes(shape)
+        op = FConv(
+            X, Y, LOC, shape, (out, oh, ow), np.ascontiguousarray(source.weight.transpose(0, 2, 3, 1)), source.bias,
+            source.stride, source.pads, source.dilation, groups, in_planar=i % 3 > 0, out_planar=i % 5 > 0,
+        )  # fmt: skip
+        x = floats(i, *op.in_physical)
+        x.reshape(-1)[:: 7 + i] = (-0.0, np.inf, np.nan)[i % 3]
+        cases.append(Case(op, (x,)))
     # Only padding under every tap: the sum is its bias, even if that is -0.0.
     lone = replace(conv(4)[0], in_shape=(2, 1, 1), out_shape=(3, 3, 3), weight=floats(1, 3, 1, 1, 2))
     lone = replace(lone, stride=(1, 1), pads=(1, 1, 1, 1), dilation=(1, 1), bias=np.array([-0.0, 0.0, 1.0], np.float32))

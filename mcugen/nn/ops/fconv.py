@@ -12,7 +12,7 @@ import numpy as np
 from mcugen.core.op import Cost, Item, MachineOp, Names, OpText
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.errors import InternalError
-from mcugen.nn.ops.float_math import clamp_f32, finite, limit_text, quiet
+from mcugen.nn.ops.float_math import clamp_f32, finite, in_fours, limit_text, quiet
 from mcugen.nn.ops.plain_call import described_call, misfit, plain_table
 from mcugen.nn.ops.wide_conv import WIDE_FIELDS, Shape3, WideConv
 
@@ -25,7 +25,7 @@ class FConv(WideConv, MachineOp):
     its bias; products are added row by row, column by column, channel by channel; then the clamp to ``low``, ``high``.
     """
 
-    kernel: ClassVar[tuple[str, str]] = ("mcg_conv_f32", "src/mcg_nn_float.c")
+    kernel: ClassVar[tuple[str, str]] = ("mcg_conv_f32", "src/mcg_nn_float_conv.c")
 
     in_shape: Shape3
     out_shape: Shape3
@@ -65,16 +65,26 @@ class FConv(WideConv, MachineOp):
                 acc = np.where(here, acc + product, acc)
         return (self.layout(clamp_f32(acc, self.low, self.high)),)
 
+    @property
+    def _depthwise(self) -> bool:
+        """Whether each output reads one channel."""
+        return int(self.weight.shape[3]) == 1
+
     def items(self, prefix: str) -> tuple[Item, ...]:
         pixels = self.out_shape[1] * self.out_shape[2]
-        weights = plain_table(f"{prefix}_weights", self.weight, pixels * self.weight.size, "weights, output by output")
+        table, about = self.weight, "weights, output by output"
+        if not self._depthwise:
+            of_group = self.weight.reshape(self.groups, len(self.weight) // self.groups, -1)
+            table, about = np.concatenate([in_fours(w) for w in of_group]), "weights, four outputs side by side"
+        weights = plain_table(f"{prefix}_weights", table, pixels * self.weight.size, about)
         return weights, plain_table(f"{prefix}_bias", self.bias, pixels * self.bias.size, "where the sums start")
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
         shape = ("mcg_wide_conv_t", f"{prefix}_shape", WIDE_FIELDS, self.conv_values())
         tables = (names.table[f"{prefix}_weights"], names.table[f"{prefix}_bias"])
         limits = (limit_text(self.low), limit_text(self.high))
-        return described_call("mcg_nn_float.h", "mcg_conv_f32", shape, (*tables, *limits, args[0], results[0]))
+        function = "mcg_depthwise_f32" if self._depthwise else "mcg_conv_f32"
+        return described_call("mcg_nn_float.h", function, shape, (*tables, *limits, args[0], results[0]))
 
     def cost(self) -> Cost:
         return self.conv_cost()

@@ -12,7 +12,7 @@ import numpy as np
 from mcugen.core.op import Cost, Item, MachineOp, Names, OpText
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.errors import InternalError
-from mcugen.nn.ops.float_math import clamp_f32, dot_f32, finite, limit_text
+from mcugen.nn.ops.float_math import clamp_f32, dot_f32, finite, in_fours, limit_text
 from mcugen.nn.ops.plain_call import misfit, plain_call, plain_table
 
 
@@ -20,7 +20,7 @@ from mcugen.nn.ops.plain_call import misfit, plain_call, plain_table
 class FDense(MachineOp):
     """float32 (K,) -> (N,): bias (N,), plus products with ``weight`` (N, K) in the order of K, clamped."""
 
-    kernel: ClassVar[tuple[str, str]] = ("mcg_dense_f32", "src/mcg_nn_float.c")
+    kernel: ClassVar[tuple[str, str]] = ("mcg_dense_f32", "src/mcg_nn_float_conv.c")
 
     weight: Array
     bias: Array
@@ -42,7 +42,9 @@ class FDense(MachineOp):
         return (clamp_f32(dot_f32(self.bias, self.weight, x), self.low, self.high),)
 
     def items(self, prefix: str) -> tuple[Item, ...]:
-        weights = plain_table(f"{prefix}_weights", self.weight, self.weight.size, "weights, output by output")
+        weights = plain_table(
+            f"{prefix}_weights", in_fours(self.weight), self.weight.size, "weights, four outputs side by side"
+        )
         return weights, plain_table(f"{prefix}_bias", self.bias, self.bias.size, "where the sums start")
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:

@@ -45,6 +45,14 @@ def dot_f32(start: Array, weight: Array, x: Array) -> Array:
     return total
 
 
+def in_fours(rows: Array) -> Array:
+    """float32 weights (N, K) as mcg_conv_f32 reads them: (ceil(N / 4), K, 4), flat; missing ones 0."""
+    n, k = rows.shape
+    w = np.zeros((n + -n % 4, k), np.float32)
+    w[:n] = rows
+    return np.ascontiguousarray(w.reshape(-1, 4, k).transpose(0, 2, 1)).reshape(-1)
+
+
 def limit_text(value: float) -> str:
     """A clamp as C: infinity has no literal."""
     if value in (inf, -inf):
