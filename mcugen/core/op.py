@@ -140,6 +140,12 @@ class MachineOp(Op):
         return ()
 
     @property
+    def lag(self) -> int | None:
+        """By how many bytes, or more, the first output must start before the first input to share its memory: the op
+        reads on as it writes, and never what it has overwritten. None: it may not."""
+        return None
+
+    @property
     def state(self) -> tuple[StateMember, ...]:
         """What the op keeps between pushes. The leading axis of ``eval`` is then time, from a fresh state."""
         return ()

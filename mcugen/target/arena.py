@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcugen.core.op import MachineOp
 from mcugen.core.types import Model
@@ -51,129 +51,190 @@ class ArenaPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Interval:
+class _Part:
+    """``size`` bytes, ``at`` bytes from the origin of a block, in use from op ``first`` to op ``last``."""
+
     name: str
+    at: int
     size: int
     first: int
     last: int
 
+    def meets(self, other: _Part) -> bool:
+        """Whether both are in use at one time."""
+        return self.first <= other.last and other.first <= self.last
+
+
+@dataclass(slots=True)
+class _Block:
+    """Parts whose places depend on each other, as outputs take over the memory of inputs. They never disturb each
+    other."""
+
+    parts: list[_Part]
+
+    @property
+    def low(self) -> int:
+        return min(p.at for p in self.parts)
+
+    @property
+    def size(self) -> int:
+        return max(p.at + p.size for p in self.parts) - self.low
+
+    @property
+    def first(self) -> int:
+        return min(p.first for p in self.parts)
+
+    @property
+    def last(self) -> int:
+        return max(p.last for p in self.parts)
+
+    def part(self, name: str) -> _Part:
+        return next(p for p in self.parts if p.name == name)
+
+    def needs(self, i: int) -> int:
+        """Bytes from the first to the last in use at op i."""
+        live = [p for p in self.parts if p.first <= i <= p.last]
+        return max(p.at + p.size for p in live) - min(p.at for p in live) if live else 0
+
 
 def plan_arena(model: Model, ops: Sequence[MachineOp]) -> ArenaPlan:
-    """Offsets for all values but the model's inputs and outputs, which are the caller's."""
-    values, aliases = _lifetimes(model, ops)
+    """Offsets for all values but the model's inputs and outputs, which are the caller's.
+
+    An output may take over the memory of an input that nobody reads afterwards: the same bytes (``in_place``), or bytes
+    that start before it (``lag``). The latter is given up, op by op, where the arena is smaller without.
+    """
+    late = {i for i, op in enumerate(ops) if op.lag is not None}
+    best = _planned(model, ops, late)
+    for i in sorted(late):
+        plan = _planned(model, ops, late - {i})
+        if plan.size < best.size:
+            best, late = plan, late - {i}
+    return best
+
+
+def _planned(model: Model, ops: Sequence[MachineOp], late: set[int]) -> ArenaPlan:
+    """The plan where the ops ``late`` may write behind what they read."""
+    values = _blocks(model, ops, late)
     scratch = [
-        _Interval(f"scratch {i}", _rounded(op.scratch_bytes), i, i) for i, op in enumerate(ops) if op.scratch_bytes
+        _Block([_Part(f"scratch {i}", 0, _rounded(op.scratch_bytes), i, i)])
+        for i, op in enumerate(ops)
+        if op.scratch_bytes
     ]
-    intervals = [*values, *scratch]
-    bound = max((sum(v.size for v in intervals if v.first <= i <= v.last) for i in range(len(ops))), default=0)
-    offsets = _best(intervals, bound)
-    size = max((offsets[v.name] + v.size for v in intervals), default=0)
-    slots = [Slot(v.name, offsets[v.name], v.size, v.first, v.last) for v in values]
-    by_name = {s.value: s for s in slots}
-    for value, owner in aliases.items():
-        o = by_name[owner]
-        slots.append(Slot(value, o.offset, o.size, o.first, o.last))
-    places = tuple(offsets.get(f"scratch {i}") for i in range(len(ops)))
-    plan = ArenaPlan(tuple(slots), places, size, bound)
-    _check(plan, intervals, offsets)
-    return plan
+    blocks = [*values, *scratch]
+    bound = max((sum(b.needs(i) for b in blocks) for i in range(len(ops))), default=0)
+    origins = _best(blocks, bound)
+    _check(blocks, origins)
+    slots, places, size = [], dict[str, int](), 0
+    for k, block in enumerate(blocks):
+        for part in block.parts:
+            offset = origins[k] + part.at
+            size = max(size, offset + part.size)
+            if k < len(values):
+                slots.append(Slot(part.name, offset, part.size, part.first, part.last))
+            else:
+                places[part.name] = offset
+    return ArenaPlan(tuple(slots), tuple(places.get(f"scratch {i}") for i in range(len(ops))), size, bound)
 
 
 def _rounded(size: int) -> int:
     return -(-size // ALIGN) * ALIGN
 
 
-def _lifetimes(model: Model, ops: Sequence[MachineOp]) -> tuple[list[_Interval], dict[str, str]]:
-    """Intervals of values, and values that took over the memory of another one (value -> owner)."""
+def _bytes(model: Model, value: str) -> int:
+    return _rounded(model.types[value].count * model.types[value].dtype.size)
+
+
+def _blocks(model: Model, ops: Sequence[MachineOp], late: set[int]) -> list[_Block]:
+    """What each value shares its memory with, in the order of first use."""
     outside = set(model.inputs) | set(model.outputs)
     last = {v: i for i, op in enumerate(ops) for v in op.inputs}
-    owner: dict[str, str] = {}
-    first: dict[str, int] = {}
-    end: dict[str, int] = {}
-    size: dict[str, int] = {}
+    blocks: list[_Block] = []
+    owner: dict[str, _Block] = {}
     for i, op in enumerate(ops):
         for k, value in enumerate(op.outputs):
             if value in outside:
                 continue
-            bytes_ = _rounded(model.types[value].count * model.types[value].dtype.size)
-            heir = _heir(op, owner, last, size, bytes_, i) if k == 0 else None
-            if heir is not None:
-                owner[value] = heir
-                end[heir] = max(end[heir], last.get(value, i))
-                continue
-            owner[value] = value
-            first[value], end[value], size[value] = i, last.get(value, i), bytes_
-    intervals = [_Interval(v, size[v], first[v], end[v]) for v in first]
-    return intervals, {v: o for v, o in owner.items() if v != o}
+            size, end = _bytes(model, value), last.get(value, i)
+            found = _heir(model, op, owner, last, size, i, i in late) if k == 0 else None
+            if found is None:
+                found = _Block([]), 0
+                blocks.append(found[0])
+            owner[value] = found[0]
+            found[0].parts.append(_Part(value, found[1], size, i, end))
+    return blocks
 
 
 def _heir(
-    op: MachineOp, owner: dict[str, str], last: dict[str, int], size: dict[str, int], needed: int, i: int
-) -> str | None:
-    """The memory that the first output of op i may take over: that of an input nobody reads after it."""
-    for k in op.in_place:
+    model: Model, op: MachineOp, owner: dict[str, _Block], last: dict[str, int], needed: int, i: int, late: bool
+) -> tuple[_Block, int] | None:
+    """The memory that the first output of op i may take over, that of an input nobody reads after it, and where."""
+    for k in (*op.in_place, *((0,) if late else ())):
         value = op.inputs[k]
-        root = owner.get(value)
-        if root is None or size[root] < needed or last[value] != i:
+        block = owner.get(value)
+        if block is None or last[value] != i or any(p.last >= i and p.name != value for p in block.parts):
             continue
-        others = [v for v, r in owner.items() if r == root and v != value and last.get(v, -1) >= i]
-        if not others:
-            return root
+        if k in op.in_place and needed <= _bytes(model, value):
+            return block, block.part(value).at
+        if k == 0 and late and op.lag is not None:
+            return block, block.part(value).at - _rounded(op.lag)
     return None
 
 
-def _best(intervals: list[_Interval], bound: int) -> dict[str, int]:
-    """Offsets of the lowest plan found; deterministic."""
-    by_size = sorted(intervals, key=lambda v: (-v.size, v.first, v.name))
-    by_span = sorted(intervals, key=lambda v: (v.first - v.last, -v.size, v.name))
-    by_time = sorted(intervals, key=lambda v: (v.first, -v.size, v.name))
-    best, height = _first_fit(by_size), -1
-    height = _height(intervals, best)
+def _best(blocks: list[_Block], bound: int) -> list[int]:
+    """The origin of each block in the lowest plan found; deterministic."""
+    numbers = range(len(blocks))
+    by_size = sorted(numbers, key=lambda k: (-blocks[k].size, blocks[k].first, k))
+    by_span = sorted(numbers, key=lambda k: (blocks[k].first - blocks[k].last, -blocks[k].size, k))
+    by_time = sorted(numbers, key=lambda k: (blocks[k].first, -blocks[k].size, k))
     rng = random.Random(0)
-    orders = [by_span, by_time] + [_shuffled(by_size, rng) for _ in range(_SHUFFLES)]
-    for order in orders:
+    best, height = _first_fit(blocks, by_size)
+    for order in [by_span, by_time] + [_shuffled(by_size, rng) for _ in range(_SHUFFLES)]:
         if height == bound:
             break
-        offsets = _first_fit(order)
-        found = _height(intervals, offsets)
+        origins, found = _first_fit(blocks, order)
         if found < height:
-            best, height = offsets, found
+            best, height = origins, found
     return best
 
 
-def _shuffled(order: list[_Interval], rng: random.Random) -> list[_Interval]:
+def _shuffled(order: list[int], rng: random.Random) -> list[int]:
     """Mostly by size: neighbours change places."""
     keyed = [(i + rng.uniform(0, 4), i) for i in range(len(order))]
     return [order[i] for _, i in sorted(keyed)]
 
 
-def _height(intervals: list[_Interval], offsets: dict[str, int]) -> int:
-    return max((offsets[v.name] + v.size for v in intervals), default=0)
+def _first_fit(blocks: list[_Block], order: list[int]) -> tuple[list[int], int]:
+    """Each block as low as no part of it disturbs what was placed before. The origins, and the height."""
+    origins = [0] * len(blocks)
+    placed: list[_Part] = []
+    height = 0
+    for k in order:
+        block = blocks[k]
+        # Between these an origin would make a part overlap another.
+        taken = sorted(
+            (other.at - part.at - part.size, other.at + other.size - part.at)
+            for part in block.parts
+            for other in placed
+            if part.meets(other)
+        )
+        origin = -block.low
+        for low, high in taken:
+            if low < origin < high:
+                origin = high
+        origins[k] = origin
+        placed += [replace(p, at=p.at + origin) for p in block.parts]
+        height = max(height, origin + block.low + block.size)
+    return origins, height
 
 
-def _first_fit(order: list[_Interval]) -> dict[str, int]:
-    """Each interval at the lowest offset that is free all through its life."""
-    offsets: dict[str, int] = {}
-    placed: list[_Interval] = []
-    for v in order:
-        busy = sorted((offsets[p.name], p.size) for p in placed if p.first <= v.last and v.first <= p.last)
-        at = 0
-        for offset, size in busy:
-            if offset - at >= v.size:
-                break
-            at = max(at, offset + size)
-        offsets[v.name] = at
-        placed.append(v)
-    return offsets
-
-
-def _check(plan: ArenaPlan, intervals: list[_Interval], offsets: dict[str, int]) -> None:
-    """No two intervals that live at one time may overlap: a fault here would be silent on the device."""
-    for i, a in enumerate(intervals):
-        for b in intervals[:i]:
-            together = a.first <= b.last and b.first <= a.last
-            apart = offsets[a.name] + a.size <= offsets[b.name] or offsets[b.name] + b.size <= offsets[a.name]
-            if together and not apart and a.size and b.size:
-                raise InternalError("arena", f"{a.name} and {b.name} overlap")
-    if plan.size < plan.lower_bound:
-        raise InternalError("arena", "a plan below its lower bound")
+def _check(blocks: list[_Block], origins: list[int]) -> None:
+    """No two parts of different blocks that are in use at one time may overlap: that would be silent on the device."""
+    for i, a in enumerate(blocks):
+        for j, b in enumerate(blocks[:i]):
+            for p in a.parts:
+                for q in b.parts:
+                    at, other = origins[i] + p.at, origins[j] + q.at
+                    if p.meets(q) and at < other + q.size and other < at + p.size:
+                        raise InternalError("arena", f"{p.name} and {q.name} overlap")
+        if origins[i] + a.low < 0:
+            raise InternalError("arena", "a value before the start")

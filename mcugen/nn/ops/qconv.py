@@ -85,6 +85,8 @@ class QConv(MachineOp):
     dilation: tuple[int, int]
     in_planar: bool
     out_planar: bool
+    #: Pixels that are packed before the weights are read, in threes; 0: as many as pay.
+    tile: int = 0
 
     @property
     def in_physical(self) -> tuple[int, ...]:
@@ -143,10 +145,36 @@ class QConv(MachineOp):
     def _tile(self) -> int:
         """Pixels that are packed at once: more where the weights would be fetched from flash again for each three."""
         pixels = self.out_shape[1] * self.out_shape[2]
+        if self.tile:
+            return self.tile
         large = self.weight.size > _CACHED_WEIGHTS
         room = (_LARGE_TILE_SCRATCH if large else _TILE_SCRATCH) // (8 * self._groups)
         room = max(room, 6) if self._groups * 48 <= 2 * _TILE_SCRATCH else room
         return max(3, min(pixels // 3 * 3, room // 3 * 3, _TILE_PIXELS))
+
+    @property
+    def lag(self) -> int | None:
+        """Interleaved tensors are read and written from front to back, tile by tile."""
+        if self.in_planar or self.out_planar:
+            return None
+        (_, height, width), (outputs, rows, cols) = self.in_shape, self.out_shape
+        channels, pixels = self.in_shape[0], rows * cols
+        y, x = (
+            np.maximum(np.arange(n) * s - p, 0)
+            for n, s, p in zip((rows, cols), self.stride, self.pads[:2], strict=True)
+        )
+        reads = (np.minimum(y, height)[:, None] * width + np.minimum(x, width)[None, :]).reshape(-1) * channels
+        behind = np.append(np.minimum.accumulate(reads[::-1])[::-1], height * width * channels)
+        most, at = 0, 0
+        while at < pixels:
+            left = pixels - at
+            n = self._tile if left >= self._tile else left // 3 * 3
+            if n == 0:  # the last three are packed together, or one by one if there are no more
+                at, n = (at, 1) if pixels < 3 else (pixels - 3, 3)
+            at += n
+            again = at if pixels < 3 or (pixels - at) % 3 == 0 else min(at, pixels - 3)
+            most = max(most, at * outputs - int(behind[again]) if at < pixels else 0)
+        return most
 
     @property
     def scratch_bytes(self) -> int:

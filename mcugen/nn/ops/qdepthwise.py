@@ -65,6 +65,8 @@ class QDepthwise(MachineOp):
     multiplier: int
     in_planar: bool
     out_planar: bool
+    #: All rows of a channel are expanded at once, so that the output may take the place of the input.
+    whole: bool = False
 
     @property
     def in_physical(self) -> tuple[int, ...]:
@@ -129,8 +131,17 @@ class QDepthwise(MachineOp):
     def _strip(self) -> int:
         """Output rows that are computed from one expansion: all, or as many as keep the scratch small."""
         rows, most = self.out_shape[1], _STRIP_SCRATCH // (2 * self._pitch)
+        if self.whole:
+            return rows
         strip = min(max((most - self._rows(1)) // self.stride[0] + 1, 1), rows)
         return -(-rows // -(-rows // strip))  # as many strips, of one size
+
+    @property
+    def in_place(self) -> tuple[int, ...]:
+        """A channel is read before it is written, and its bytes are its own: each so many apart, or a plane."""
+        same = self.multiplier == 1 and self.in_planar == self.out_planar and self._strip == self.out_shape[1]
+        smaller = self.out_shape[1] * self.out_shape[2] <= self.in_shape[1] * self.in_shape[2]
+        return (0,) if same and (smaller or not self.in_planar) else ()
 
     @property
     def scratch_bytes(self) -> int:

@@ -24,8 +24,12 @@ class Lowering:
     """The machine model as it grows. ``stored`` says where each source value is; ``params`` how it is quantized;
     ``planar`` which values convolutions write as planes."""
 
-    def __init__(self, model: Model, params: Mapping[str, QParams], planar: frozenset[str]) -> None:
+    def __init__(
+        self, model: Model, params: Mapping[str, QParams], planar: frozenset[str], interleaved: bool = False
+    ) -> None:
         self.model, self.params, self.planar = model, params, planar
+        #: Depthwise layers read and write interleaved channels: slower, but in place.
+        self.interleaved = interleaved
         self.stored: dict[str, Stored] = {}
         #: Values that exist in int16, too.
         self.wide: dict[str, Stored] = {}

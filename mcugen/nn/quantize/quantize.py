@@ -66,17 +66,20 @@ class Quantized:
     stored: Mapping[str, Stored]
 
 
-def quantize(model: Model, ranges: Mapping[str, Range] | None, int16: tuple[str, ...] = ()) -> Quantized:
+def quantize(
+    model: Model, ranges: Mapping[str, Range] | None, int16: tuple[str, ...] = (), interleaved: bool = False
+) -> Quantized:
     """A float net to int8 machine ops. ``ranges`` (of every value) where the file brings no scales of its own.
 
-    ``int16``: names of layers that work on int16 activations.
+    ``int16``: names of layers that work on int16 activations. ``interleaved``: no layer asks for planes.
     """
     steps = fuse(model)
     missing = [s for s in steps if type(s.op) not in RULES]
     if missing:
         names = "; ".join(f"{s.op.loc} {type(s.op).__name__}" for s in missing)
         raise UnsupportedError(model.source.name, f"no integer form for: {names}")
-    to = Lowering(model, choose_params(model, steps, ranges), planar_values(model, steps))
+    planar = frozenset(model.outputs) if interleaved else planar_values(model, steps)
+    to = Lowering(model, choose_params(model, steps, ranges), planar, interleaved)
     wide = choose_wide(steps, int16)
     if wide and ranges is None:
         raise InputError("--int16", "needs the ranges of values", "give typical inputs with --calib FILE.npz")

@@ -110,7 +110,9 @@ def _ungrouped(weight: Array, groups: int, channels: int) -> Array:
 
 
 def _depthwise(to: Lowering, step: Fused, op: Conv) -> None:
-    x = to.arranged(op.inputs[0], CHW)
+    source = to.stored[op.inputs[0]]
+    planes = not to.interleaved or (source.name in to.model.inputs and source.is_plain)
+    x = to.arranged(op.inputs[0], CHW if planes else HWC)
     q_in, q_out = to.q(op.inputs[0]), to.q(step.result)
     weight, scale, bias = _weights(op, q_in.scale, q_out.scale)
     out_shape = shape3(to.model.types[step.result].shape)
@@ -132,7 +134,7 @@ def _depthwise(to: Lowering, step: Fused, op: Conv) -> None:
             stride=op.stride,
             pads=op.pads,
             dilation=op.dilation,
-            in_planar=True,
+            in_planar=planes,
             out_planar=planar,
         )
     )
