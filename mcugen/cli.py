@@ -81,8 +81,9 @@ def export(
     int16: Annotated[list[str] | None, typer.Option(metavar="LAYER", help="Nets: int16 for a layer.")] = None,
     shape: Annotated[list[str] | None, typer.Option(metavar="NAME=1,3,96,96", help="Shape of a dynamic input.")] = None,
     optimize: Annotated[
-        Optimize, typer.Option(help="Trees: speed or size. ram: nothing moves to RAM unasked.")
+        Optimize, typer.Option(help="Trees: speed or size. ram: the smallest arena, no tables in RAM.")
     ] = Optimize.BALANCED,
+    max_ram: Annotated[int | None, typer.Option(metavar="BYTES", help="Nets: the fastest arena up to this.")] = None,
     leaf: Annotated[LeafType, typer.Option(help="Type of stored leaves.")] = LeafType.INT16,
     max_error: Annotated[
         float | None, typer.Option(help="What short leaves may cost; a bound above it is refused.")
@@ -114,6 +115,7 @@ def export(
         int16=tuple(int16 or ()),
         shapes=shapes_of(shape or []),
         optimize=optimize.value,
+        max_ram=max_ram,
         leaf=leaf.value,
         max_error=max_error,
         place=placements_of(place or []),

@@ -61,8 +61,9 @@ class Host:
         subprocess.run([*command, "-o", str(program)], check=True)
         return cls(program)
 
-    def run(self, op: HostOp, x: np.ndarray, shift: int = 0) -> tuple[np.ndarray, int]:
-        """Output, and how many bytes of the scratch were used."""
+    def run(self, op: HostOp, x: np.ndarray, shift: int = 0, lag: int = -1) -> tuple[np.ndarray, int]:
+        """Output, and how many bytes of the scratch were used. ``lag``: the output starts so many bytes before the
+        input, in one buffer."""
         stream, d = op.stream(), op.descriptor()
         count = int(np.prod(out_shape(op)))
         head = [
@@ -73,6 +74,7 @@ class Host:
             x.size,
             count,
             shift,
+            lag,
         ]
         data = np.array(head, "<i4").tobytes() + d.tobytes() + stream.words.tobytes() + x.tobytes()
         done = subprocess.run([str(self.program)], input=data, capture_output=True, check=False)
@@ -112,7 +114,6 @@ class Board:
             symbols = {s.name: s for s in table.iter_symbols()}
             self.address = {n: symbols[n]["st_value"] & ~1 for n in FUNCTIONS}
             self.size = {n: s["st_size"] for n, s in symbols.items() if s["st_info"]["type"] == "STT_FUNC"}
-        self.all = {n: q["st_value"] & ~1 for n, q in symbols.items() if q["st_info"]["type"] == "STT_FUNC"}
         self._decoder = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
         self._lengths: dict[tuple[int, int], int] = {}
         self._blocks: Counter[tuple[int, int]] = Counter()

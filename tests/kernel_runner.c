@@ -1,5 +1,6 @@
 /* Runs int8 kernels on cases from stdin and writes their outputs to stdout. A case: {function, descriptor bytes,
- * words of weights, scratch bytes, input bytes, output bytes, misalignment} as int32, then descriptor, weights and
+ * words of weights, scratch bytes, input bytes, output bytes, misalignment, lag} as int32; with a lag of 0 or more the
+ * output starts so many bytes before the input, in one buffer; then descriptor, weights and
  * input. An answer: the output, then the number of scratch bytes up to the last that the kernel wrote. Every buffer
  * is allocated at its exact size and ends where its allocation ends, so that a sanitizer sees each access past it.
  * SPDX-License-Identifier: MIT-0
@@ -27,7 +28,7 @@ int main(void)
 {
     depthwise_t *const depthwise[] = {mcg_depthwise_s8, mcg_depthwise_s8_any, mcg_depthwise_3x3_s8_p16,
                                       mcg_depthwise_3x3_s8_p32, mcg_depthwise_3x3_s8_p64};
-    int32_t head[7];
+    int32_t head[8];
     while (fread(head, sizeof head, 1, stdin) == 1) {
         const size_t size[3] = {sizeof(mcg_conv_t), sizeof(mcg_dense_t), sizeof(mcg_depthwise_t)};
         if ((size_t)head[1] != size[head[0] < 4 ? head[0] / 2 : 2]) {
@@ -38,7 +39,9 @@ int main(void)
         void *d = take((size_t)head[1], 0);
         uint32_t *w = take((size_t)head[2] * 4u, 0);
         int8_t *x = take((size_t)head[4], shift);
-        int8_t *y_base = malloc((size_t)head[5] + shift);
+        const size_t lag = head[7] < 0 ? 0u : (size_t)head[7];
+        const size_t together = lag + (size_t)head[4] > (size_t)head[5] ? lag + (size_t)head[4] : (size_t)head[5];
+        int8_t *y_base = malloc((head[7] < 0 ? (size_t)head[5] : together) + shift);
         unsigned char *guarded = malloc(scratch + 2u * GUARD);
         unsigned char *s = malloc(scratch);
         if (y_base == NULL || guarded == NULL || s == NULL) {
@@ -51,21 +54,26 @@ int main(void)
             memset(guarded, 0xA5, scratch + 2u * GUARD);
             memset(s, 0x5A, scratch);
             memset(y, 0x11, (size_t)head[5]);
+            const int8_t *from = x;
+            if (head[7] >= 0) {
+                memcpy(y + lag, x, (size_t)head[4]);
+                from = y + lag;
+            }
             switch (head[0]) {
             case 0:
-                mcg_conv_s8(d, w, (uint32_t *)(void *)at, x, y);
+                mcg_conv_s8(d, w, (uint32_t *)(void *)at, from, y);
                 break;
             case 1:
-                mcg_conv_s8_any(d, w, (uint32_t *)(void *)at, x, y);
+                mcg_conv_s8_any(d, w, (uint32_t *)(void *)at, from, y);
                 break;
             case 2:
-                mcg_dense_s8(d, w, (uint32_t *)(void *)at, x, y);
+                mcg_dense_s8(d, w, (uint32_t *)(void *)at, from, y);
                 break;
             case 3:
-                mcg_dense_s8_any(d, w, (uint32_t *)(void *)at, x, y);
+                mcg_dense_s8_any(d, w, (uint32_t *)(void *)at, from, y);
                 break;
             default:
-                depthwise[head[0] - 4](d, w, (int16_t *)(void *)at, x, y);
+                depthwise[head[0] - 4](d, w, (int16_t *)(void *)at, from, y);
                 break;
             }
             fwrite(y, 1, (size_t)head[5], stdout);

@@ -26,6 +26,7 @@ from mcugen.nn.quantize.quantize import Quantized, quantize
 from mcugen.nn.quantize.ranges import Range, check_calibration, value_ranges
 from mcugen.nn.source import ArgMax, FakeQuant, NetOp
 from mcugen.nn.stored import net_reference_bytes
+from mcugen.recipes.memory import LoweredNet, choose_memory, too_small
 from mcugen.recipes.net_samples import (
     Samples,
     as_net_inputs,
@@ -69,19 +70,20 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
     source = run_passes(model, FLOAT_STEPS, None, dump)
     progress("lowering" if options.float32 else "quantizing")
     own = None if options.calib is None else load_net_samples(options.calib, source)
-    quantized = None if options.float32 else quantize(source, ranges_of(source, own, options), options.int16)
-    full = lower_floats(source) if quantized is None else quantized.machine
-    full = with_output_names(full, source.outputs)
+    if options.float32:
+        quantized, pruned, (full, arena) = None, None, _floats(source, options)
+        machine = full
+    else:
+        plan = choose_memory(options, _lowerer(source, own, options))
+        quantized, full, pruned = plan.net.quantized, plan.net.full, plan.net.pruned
+        machine, arena = plan.machine, plan.arena
     step = "lower" if quantized is None else "quantize"
     check_model(full, step)
     dump(step, full)
-    pruned = None if quantized is None else prune(full)
-    machine = full if pruned is None else pruned.machine
     if machine is not full:
         check_model(machine, "prune")
         dump("prune", machine)
     ops = machine_ops(machine)
-    arena = plan_arena(machine, ops)
     progress("computing references")
     rows = None if own is None else as_net_inputs(own, machine, str(options.calib))
     inputs = vectors_of(machine, rows)
@@ -124,6 +126,27 @@ def refuse_options(model: Model, options: ExportOptions) -> None:
         if options.input_dtype == other:
             hint = "leave out --float32" if options.float32 else "use --float32 for a net in float32"
         raise UnsupportedError("--input-dtype", f"{options.input_dtype} for a net in {dtype}", hint)
+
+
+def _floats(source: Model, options: ExportOptions) -> tuple[Model, ArenaPlan]:
+    """The net in float32, which has one plan."""
+    machine = with_output_names(lower_floats(source), source.outputs)
+    arena = plan_arena(machine, machine_ops(machine))
+    if options.max_ram is not None and arena.size > options.max_ram:
+        raise too_small(options.max_ram, arena.size)
+    return machine, arena
+
+
+def _lowerer(source: Model, own: Samples | None, options: ExportOptions) -> Callable[[bool], LoweredNet]:
+    """Quantizes the net, with planes for depthwise layers (False) or without (True)."""
+    ranges = ranges_of(source, own, options)
+
+    def lower(interleaved: bool) -> LoweredNet:
+        quantized = quantize(source, ranges, options.int16, interleaved)
+        full = with_output_names(quantized.machine, source.outputs)
+        return LoweredNet(quantized, full, prune(full))
+
+    return lower
 
 
 def with_output_names(machine: Model, names: tuple[str, ...]) -> Model:
@@ -262,6 +285,7 @@ def recorded_of(options: ExportOptions) -> dict[str, Any]:
         "calib_method": options.calib_method,
         "int16": list(options.int16),
         "optimize": options.optimize,
+        "max_ram": options.max_ram,
         "place": dict(sorted(options.place.items())),
     }
 

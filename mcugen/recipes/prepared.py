@@ -43,6 +43,7 @@ class ExportOptions:
     output: str = "raw"
     calib: Path | None = None
     optimize: str = "balanced"
+    max_ram: int | None = None
     leaf: str = "int16"
     max_error: float | None = None
     place: Mapping[str, str] = field(default_factory=dict)
@@ -69,6 +70,8 @@ class ExportOptions:
                 )
         if self.project is not None and self.project not in KINDS:
             raise InputError("--project", f"{self.project!r} is not known", f"known: {', '.join(KINDS)}")
+        if self.max_ram is not None and self.max_ram < 0:
+            raise InputError("--max-ram", f"{self.max_ram} bytes", "give a number from 0 on")
         if self.max_error is not None and not self.max_error >= 0:
             raise InputError("--max-error", f"{self.max_error:g} is no limit", "give a number from 0 on")
 
