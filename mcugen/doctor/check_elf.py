@@ -144,10 +144,16 @@ def _copies(program: Program, board: Board, note: PlanNote) -> Iterator[ElfFindi
         if pointers and active != pointers[0].address:
             yield ElfFinding(item.symbol, f"its entry switches a pointer at {active:#010x}, not its own")
     moved = [i for i in note.items if i.copied and _objects(program, i)]
-    if moved and program.value(_SECTIONS_INIT) is None:
+    if moved and not _starts_up(program):
         yield ElfFinding(
             note.model, f"{_SECTIONS_INIT} is not in the program: nothing is copied", "call it first in main"
         )
+
+
+def _starts_up(program: Program) -> bool:
+    """mcg_sections_init is in the program. LTO may have dissolved it into main; its marker is there nevertheless."""
+    start, end = (program.value(f"__mcg_called_{edge}") for edge in ("start", "end"))
+    return program.value(_SECTIONS_INIT) is not None or (start is not None and end is not None and end > start)
 
 
 def copy_entries(program: Program) -> list[tuple[int, ...]] | None:
@@ -262,7 +268,7 @@ def _code(program: Program, board: Board) -> Iterator[ElfFinding]:
         edges = (program.value("__mcg_code_start"), program.value("__mcg_code_end"))
         if image != load or edges != (part.address, part.end):
             yield ElfFinding(part.name, "start-up copies other bytes than these", "__mcg_code_start, _end and _load")
-        if program.value(_SECTIONS_INIT) is None:
+        if not _starts_up(program):
             yield ElfFinding(part.name, f"{_SECTIONS_INIT} is not in the program: the code never gets there")
 
 

@@ -40,7 +40,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"doctor"},
     "terminal": {"errors"},
     "cli_options": {"errors", "recipes"},
-    "cli": MIDDLE | {"terminal", "cli_options", "doctor", "report", "build"},
+    "cli_checks": {"doctor", "build", "terminal"},
+    "cli": MIDDLE | {"terminal", "cli_options", "cli_checks", "report", "build"},
     "__init__": {"version", "build"},
     "__main__": {"cli"},
 }

@@ -121,7 +121,10 @@ MUTATIONS: dict[str, tuple[Callable[[Patch], Patch], str]] = {
         lambda p: p.symbol("__stop_mcg_table_copies", p.value("__start_mcg_table_copies")),
         "the list of copies is not in the program",
     ),
-    "no start-up": (lambda p: p.forget("mcg_sections_init"), "mcg_sections_init is not in the program"),
+    "no start-up": (
+        lambda p: p.forget("mcg_sections_init").symbol("__mcg_called_end", p.value("__mcg_called_start")),
+        "mcg_sections_init is not in the program",
+    ),
     "DMA out of reach": (lambda p: p.symbol("m_dma", 0x2000_8000), "m_dma: dma1 does not reach dtcm"),
     "DMA not aligned": (lambda p: p.symbol("m_dma", sram1(p) + 16), "is not aligned to a cache line (32)"),
     "DMA shares a line": (lambda p: p.symbol("users_odd", sram1(p) + 80), "users_odd shares a cache line"),
