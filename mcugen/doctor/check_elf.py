@@ -111,12 +111,15 @@ def _places(program: Program, board: Board, note: PlanNote) -> Iterator[ElfFindi
         if item.copied and item.role == "table":
             for image in program.instances(f"{item.symbol}_image"):
                 load = program.load_of(image.address)
-                if load is None or not _in_flash(board, load):
+                if load is None or not _in_flash(program, board, load):
                     yield ElfFinding(image.name, f"the image is in {_place(board, image.address)}, not in flash")
 
 
-def _in_flash(board: Board, address: int) -> bool:
-    return board.home.base <= address < board.home.end
+def _in_flash(program: Program, board: Board, address: int) -> bool:
+    """A load address that survives a reset; of a program that a debugger loads into RAM as a whole, any."""
+    home = board.home
+    debugged = not any(s.data and home.base <= s.load < home.end for s in program.loaded)
+    return debugged or home.base <= address < home.end
 
 
 def _copies(program: Program, board: Board, note: PlanNote) -> Iterator[ElfFinding]:
@@ -261,7 +264,7 @@ def _code(program: Program, board: Board) -> Iterator[ElfFinding]:
         if load is None:
             yield ElfFinding(part.name, "has no load image: after reset there is nothing to copy")
             continue
-        if not _in_flash(board, load):
+        if not _in_flash(program, board, load):
             yield ElfFinding(part.name, f"its image is loaded to {_place(board, load)}, not to flash")
         elif program.load_of(part.end - 1) is None:
             yield ElfFinding(part.name, "its load image is shorter than the code")
@@ -319,7 +322,7 @@ def _stack_and_heap(program: Program, board: Board) -> Iterator[ElfFinding]:
 
 def initial_stack(program: Program, board: Board) -> int | None:
     """The first word of the vector table: that of the lowest loaded address in flash, or of the whole program."""
-    images = sorted((s.load, s) for s in program.loaded if len(s.data) >= 8 and _in_flash(board, s.load))
+    images = sorted((s.load, s) for s in program.loaded if len(s.data) >= 8 and _in_flash(program, board, s.load))
     for _, segment in images:
         stack, reset = (int.from_bytes(segment.data[i : i + 4], "little") for i in (0, 4))
         if reset & ~1 == program.entry or (stack % 4 == 0 and region_of(board, stack - 4) is not None and reset & 1):

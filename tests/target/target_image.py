@@ -11,6 +11,8 @@ import numpy as np
 from elftools.elf.elffile import ELFFile
 
 from mcugen.core.op import Item
+from mcugen.emit.parts import ABI
+from mcugen.emit.plan_note import PlannedItem, PlanNote
 from mcugen.resources import resource_dir
 from mcugen.target.board import Board
 from mcugen.target.plan import Plan
@@ -38,6 +40,15 @@ def code(symbol: str, size: int = 64, reads: float = 100.0) -> Item:
 
 def arena(symbol: str, size: int, reads: float, dma: bool = False) -> Item:
     return Item(symbol, "arena", "uint8_t", size, size, 8, reads, "test", None, dma)
+
+
+def note_for(plan: Plan) -> PlanNote:
+    """The plan as an export would carry it."""
+    items = tuple(
+        PlannedItem(a.item.symbol, a.item.role, a.region, a.item.size, a.item.align, a.copied, a.item.dma)
+        for a in plan.assignments
+    )
+    return PlanNote("m", "5" * 64, "c" * 64, ABI, "stm32h743", items)
 
 
 def c_text(plan: Plan, call_init: bool = True) -> str:

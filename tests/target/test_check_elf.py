@@ -16,7 +16,7 @@ import mcugen
 from mcugen.cli import app
 from mcugen.doctor.check_elf import Buffer, check_program
 from mcugen.doctor.program import Program, read_program
-from mcugen.emit.plan_note import PlannedItem, PlanNote, note_c, note_in_c, read_notes
+from mcugen.emit.plan_note import note_c, note_in_c, read_notes
 from mcugen.emulate.image import build_image
 from mcugen.emulate.toolchain import find_cross_compiler
 from mcugen.errors import InputError, McugenError
@@ -29,14 +29,6 @@ from mcugen.target.plan import Plan
 BOARD = load_board("stm32h743")
 needs_gcc = pytest.mark.skipif(not ti.have_cross_compiler(), reason="no arm-none-eabi-gcc")
 MODEL = Path(__file__).parents[2] / "examples" / "quickstart" / "furnace.txt"
-
-
-def note_for(plan: Plan) -> PlanNote:
-    items = tuple(
-        PlannedItem(a.item.symbol, a.item.role, a.region, a.item.size, a.item.align, a.copied, a.item.dma)
-        for a in plan.assignments
-    )
-    return PlanNote("m", "5" * 64, "c" * 64, 1, "stm32h743", items)
 
 
 def plan() -> Plan:
@@ -63,7 +55,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     (folder / "mcugen.ld").write_text(fragment_text(BOARD))
     text = ti.c_text(plan()).replace("void finish(void);", "void finish(void);\n" + USERS, 1)
     text = text.replace("outcome[2] =", "users_dma[1]++; users_odd[2] = _end[0]; outcome[2] =") + note_c(
-        note_for(plan())
+        ti.note_for(plan())
     )
     done = ti.link(folder, text, BOARD, "cubeide.ld", folder / "mcugen.ld")
     assert done.returncode == 0, done.stderr
@@ -85,7 +77,7 @@ def test_nothing_is_found_in_a_program_that_is_right(good: bytes, tmp_path: Path
     report = check_program(program(good, tmp_path), BOARD, [Buffer("users_dma", "dma1"), Buffer("users_dma", "", True)])
     assert report.findings == ()
     assert {i.symbol for i, _ in report.placed} >= {"m_t0", "m_t1", "m_f0", "m_dma", "m_axi"}
-    assert program(good, tmp_path).notes == (note_for(plan()),)
+    assert program(good, tmp_path).notes == (ti.note_for(plan()),)
 
 
 def sram1(p: Patch) -> int:
@@ -97,7 +89,7 @@ def entry(p: Patch, n: int, field: int) -> int:
 
 
 def plan_with(p: Patch, old: str, new: str) -> Patch:
-    text = note_for(plan()).text()
+    text = ti.note_for(plan()).text()
     assert old in text
     return p.contents(".mcugen.plan", text.replace(old, new).encode())
 

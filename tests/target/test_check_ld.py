@@ -13,8 +13,11 @@ from typer.testing import CliRunner
 
 from mcugen.cli import app
 from mcugen.core.op import Item
+from mcugen.doctor.check_elf import check_program
 from mcugen.doctor.check_ld import LdReport, check_script, report_lines
 from mcugen.doctor.ld_script import load_script, parse_script
+from mcugen.doctor.program import read_program
+from mcugen.emit.plan_note import note_c
 from mcugen.errors import InputError
 from mcugen.target.board import load_board
 from mcugen.target.fragment import fragment_text
@@ -82,7 +85,7 @@ def test_objects_land_where_it_says_and_the_program_runs(layout: Layout, tmp_pat
     """With the fragment that it writes, all memories at once: addresses, then a run from RAM full of 0xA5."""
     found = report(layout)
     plan = everywhere({"itcm", *RAM})
-    code, messages = link(tmp_path, layout, ti.c_text(plan), found.adapted_text)
+    code, messages = link(tmp_path, layout, ti.c_text(plan) + note_c(ti.note_for(plan)), found.adapted_text)
     assert code == 0, messages
     assert NOISE.sub("", messages) == ""
     image = ti.Image(tmp_path / "image.elf")
@@ -96,6 +99,7 @@ def test_objects_land_where_it_says_and_the_program_runs(layout: Layout, tmp_pat
     assert low <= image.symbols["m_odd_image"] < high
     assert low <= image.symbols["__start_mcg_table_copies"] < high
     assert overlaps(tmp_path / "image.elf") == []
+    assert check_program(read_program(tmp_path / "image.elf"), BOARD).findings == ()
     if layout.runs:
         home = found.script.memory(found.names.flash)
         assert home is not None
