@@ -15,7 +15,7 @@ from pathlib import Path
 from mcugen.core.stream import has_state
 from mcugen.core.types import Model
 from mcugen.emit.cubeide import cproject_text, project_text
-from mcugen.emit.parts import machine_ops
+from mcugen.emit.parts import machine_ops, port_texts
 from mcugen.emit.render import render
 from mcugen.errors import InputError
 from mcugen.resources import resource_dir
@@ -27,20 +27,28 @@ KINDS = ("cubeide", "cmake")
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectPort:
+    """An input or output of a model: C type, the array that main.c has for it, the macro of its elements."""
+
+    ctype: str
+    symbol: str
+    count: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectModel:
     """How main.c calls a model; ``run``: it has NAME_run, else it is stateful."""
 
     name: str
-    upper: str
-    in_type: str
-    out_type: str
     run: bool
+    ports: tuple[ProjectPort, ...]
 
     @classmethod
     def of(cls, model: Model) -> ProjectModel:
         """The call of a machine model."""
-        x, y = model.types[model.inputs[0]], model.types[model.outputs[0]]
-        return cls(model.name, model.name.upper(), x.dtype.ctype, y.dtype.ctype, not has_state(machine_ops(model)))
+        texts = port_texts(model)
+        ports = tuple(ProjectPort(p.port.dtype.ctype, f"{model.name}_{p.port.name}", p.count) for p in texts)
+        return cls(model.name, not has_state(machine_ops(model)), ports)
 
 
 def project_name(out: Path) -> str:

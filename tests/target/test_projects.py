@@ -6,12 +6,16 @@ import json
 import shutil
 import subprocess
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import cubeide_build
+import numpy as np
+import onnx
 import pytest
 import target_image as ti
+from onnx import helper, numpy_helper
 
 import mcugen
 from mcugen.doctor.verbs import check_elf, check_ld
@@ -131,6 +135,56 @@ def test_the_cmake_project_builds_and_runs(name: str, tmp_path: Path) -> None:
         ["cmake", "--build", "--preset", name], cwd=folder, capture_output=True, text=True, check=True
     )
     assert "Linking C executable" in done.stdout
+
+
+def of_two_inputs(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """A net with two inputs and two outputs: y = W x + b, and a second sum."""
+    graph = helper.make_graph(
+        [helper.make_node("Gemm", ["a", "w"], ["y"]), helper.make_node("Relu", ["b"], ["z"])],
+        "two",
+        [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, 4]) for n in "ab"],
+        [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, k]) for n, k in (("y", 3), ("z", 4))],
+        [numpy_helper.from_array(np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3), "w")],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), folder / "two.onnx")
+    rng = np.random.default_rng(1)
+    np.savez(folder / "calib.npz", **{n: rng.normal(0, 1, (32, 4)).astype(np.float32) for n in "ab"})
+    return folder / "two.onnx", {"calib": folder / "calib.npz"}
+
+
+def with_a_state(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """A recurrent net by step: it has NAME_push and no NAME_run."""
+    rng = np.random.default_rng(2)
+    weights = {"W": (1, 12, 2), "R": (1, 12, 3), "B": (1, 24)}
+    graph = helper.make_graph(
+        [
+            helper.make_node("LSTM", ["x", "W", "R", "B"], ["", "h"], hidden_size=3),
+            helper.make_node("Reshape", ["h", "shape"], ["y"]),
+        ],
+        "steps",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [5, 1, 2])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 3])],
+        [
+            *(numpy_helper.from_array(rng.normal(0, 0.5, s).astype(np.float32), n) for n, s in weights.items()),
+            numpy_helper.from_array(np.array([1, 3]), "shape"),
+        ],
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), folder / "steps.onnx"
+    )
+    np.savez(folder / "calib.npz", x=rng.normal(0, 1, (32, 5, 1, 2)).astype(np.float32))
+    return folder / "steps.onnx", {"calib": folder / "calib.npz", "stream": True}
+
+
+@needs_gcc
+@pytest.mark.parametrize("make", [of_two_inputs, with_a_state])
+def test_main_calls_every_kind_of_model(make: Callable[[Path], tuple[Path, dict[str, Any]]], tmp_path: Path) -> None:
+    source, options = make(tmp_path)
+    folder = tmp_path / "app"
+    mcugen.export(source, folder, project="cubeide", verify=False, name="m", **options)
+    elf = cubeide_build.build(folder, "Release")
+    assert check_elf(elf, exports=[folder]).findings == ()
+    assert run(elf) == (0, "m: self-test passes, 0 cycles a run\n")
 
 
 @needs_cmake
