@@ -39,7 +39,7 @@ _CONVERTERS = (
     ("objcopy.srec", "Output Converter Motorola S-rec"),
 )
 #: Where sources are: the whole folder but for this.
-_EXCLUDED = "golden|cmake"
+_EXCLUDED = "golden|cmake|build"
 
 
 def project_text(name: str) -> str:
