@@ -162,7 +162,7 @@ def finish(
 
 
 def _place(models: Sequence[Prepared], wishes: Mapping[str, str], board: Board | None) -> tuple[Plan, ...]:
-    groups = [Group(items_of(m.machine, m.arena), m.spend_ram) for m in models]
+    groups = [Group((*items_of(m.machine, m.arena), *m.buffers), m.spend_ram) for m in models]
     return place_together(groups, board, wishes, {"flash": _RUNTIME_BYTES} if board is not None else {})
 
 

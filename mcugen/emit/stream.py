@@ -13,6 +13,7 @@ from mcugen.core.stream import StateLayout, state_layout
 from mcugen.core.types import Model, TensorType
 from mcugen.ctext.idents import unique_identifiers
 from mcugen.emit import contract
+from mcugen.emit.buffers import BufferText, buffer_text
 from mcugen.emit.net import (
     arena_bytes,
     arena_pointers,
@@ -50,7 +51,9 @@ def stream_files(
     if layout is None:
         raise InternalError(model.name, "no op has state")
     program = _program(model, ops, layout, plan, arena)
-    return _header(model, arena, program, verified, about), _source(model, plan, arena, program)
+    buffer = buffer_text(model, plan)
+    header = _header(model, arena, program, verified, (about, buffer.header))
+    return header, _source(model, plan, arena, program, buffer)
 
 
 def _program(
@@ -101,13 +104,16 @@ def _scratch(op: MachineOp, i: int, arena: ArenaPlan | None) -> str:
     return "scratch" if arena is None else f"({_ARENA} + {arena.scratch[i]})"
 
 
-def _header(model: Model, arena: ArenaPlan | None, program: _Program, verified: str, about: tuple[str, ...]) -> str:
+def _header(
+    model: Model, arena: ArenaPlan | None, program: _Program, verified: str, told: tuple[tuple[str, ...], str]
+) -> str:
     x, y = model.types[model.inputs[0]], model.types[model.outputs[0]]
     return render(
         "stream.h.j2",
         **_common(model),
-        contract=contract.stream_lines(model, verified, about),
+        contract=contract.stream_lines(model, verified, told[0]),
         guard=f"{model.name.upper()}_H",
+        buffer=told[1],
         abi=ABI,
         includes=program.state.includes,
         macros=contract.net_macros(model),
@@ -124,7 +130,7 @@ def _header(model: Model, arena: ArenaPlan | None, program: _Program, verified: 
     )
 
 
-def _source(model: Model, plan: Plan, arena: ArenaPlan | None, program: _Program) -> str:
+def _source(model: Model, plan: Plan, arena: ArenaPlan | None, program: _Program, buffer: BufferText) -> str:
     x, y = model.types[model.inputs[0]], model.types[model.outputs[0]]
     includes = {i for t in program.texts for i in t.includes} - set(program.state.includes)
     includes |= {"mcg_quantize.h"} if is_quantized(x) or is_quantized(y) else set()
@@ -135,6 +141,7 @@ def _source(model: Model, plan: Plan, arena: ArenaPlan | None, program: _Program
     return render(
         "stream.c.j2",
         **_common(model),
+        buffer=buffer.source,
         includes=sorted(includes),
         assertions=size_assertions(model),
         layout=program.state.assertions,
@@ -142,7 +149,7 @@ def _source(model: Model, plan: Plan, arena: ArenaPlan | None, program: _Program
         definitions=[t.definitions for t in program.texts if t.definitions],
         arena="" if arena is None else arena_text(plan.of(f"{model.name}_arena")),
         arena_parameter="" if arena is None else f"uint8_t *{_ARENA}, ",
-        init=_lines(program.state.init),
+        init=_lines((*program.state.init, *buffer.init)),
         body=_lines([*program.declarations, *calls]),
         quantize=quantize_call(x),
         dequantize=dequantize_call(y),

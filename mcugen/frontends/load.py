@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +25,20 @@ def load_source(
     start_iteration: int = 0,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Model | Pipeline:
-    """The model of a path, a Booster, an estimator or an ONNX object. ``shapes``: of ONNX inputs with dynamic axes."""
+    """The model of a path, a Booster, an estimator or an ONNX object; a signal chain of its tables or a Filter.
+
+    ``shapes``: of ONNX inputs with dynamic axes.
+    """
     chosen = num_iteration is not None or start_iteration != 0
     if chosen and (not isinstance(source, str | Path) or Path(source).suffix.lower() == ".onnx"):
         where = "--num-iteration" if num_iteration is not None else "--start-iteration"
         raise InputError(where, "chooses iterations of a LightGBM model.txt, and of nothing else", "leave it out")
     if not isinstance(source, str | Path):
+        tables = source if isinstance(source, Mapping) else getattr(source, "pipeline_tables", None)
+        if isinstance(tables, Mapping):
+            from mcugen.frontends.pipeline.load import pipeline_of  # noqa: PLC0415
+
+            return pipeline_of(tables, name, partial(_load_model, shapes=shapes))
         return load_object(source, name, shapes)
     path = Path(source)
     data = read_bytes(path)
@@ -43,18 +52,19 @@ def load_source(
         # scipy.signal is slow to import, and only needed here.
         from mcugen.frontends.pipeline.load import load_pipeline  # noqa: PLC0415
 
-        return load_pipeline(data, path, name, _load_model)
+        return load_pipeline(data, path, name, partial(_load_model, shapes=shapes))
     if suffix in _NOT_MODELS:
         hint = "save it with booster.save_model('model.txt'), or call mcugen.export(object) from Python"
         raise UnsupportedError(path.name, f"'{suffix}' is not a model format that can be read safely", hint)
     return load_text(data, path.name, name, num_iteration, start_iteration)
 
 
-def _load_model(path: Path, name: str) -> Model:
-    """The model of a pipeline: a file that is no pipeline itself."""
-    model = load_source(path, name)
+def _load_model(source: Any, name: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Model:
+    """The model of a pipeline: a file or an object that is no pipeline itself."""
+    model = load_source(source, name, shapes=shapes)
     if not isinstance(model, Model):
-        raise InputError(path.name, "is a signal chain, not a model", "give a model.txt or an .onnx")
+        where = Path(source).name if isinstance(source, str | Path) else type(source).__name__
+        raise InputError(where, "is a signal chain, not a model", "give a model.txt or an .onnx")
     return model
 
 

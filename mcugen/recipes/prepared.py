@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mcugen.core.dump import dump_text
+from mcugen.core.op import Item
 from mcugen.core.types import Array, Model
 from mcugen.emit.files import write_note
 from mcugen.emit.model import Vectors
@@ -88,7 +89,7 @@ class Prepared:
 
     A model with state: the rows of ``x`` are the pushes of one run from a fresh state, ``status`` (N,) what each push
     returns, ``y`` zeros where no result is due (``core.stream.respond`` gives both), ``golden`` the first of them.
-    ``about``: lines of the header on what a sample and a result mean.
+    ``about``: lines of the header on what a sample and a result mean. ``buffers``: memory that DMA fills.
     """
 
     machine: Model
@@ -109,6 +110,7 @@ class Prepared:
     against: str = "integer reference"
     status: Array | None = None
     about: tuple[str, ...] = ()
+    buffers: tuple[Item, ...] = ()
 
 
 def dumper(folder: Path | None) -> Callable[[str, Model], None]:

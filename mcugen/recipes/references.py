@@ -23,7 +23,13 @@ from mcugen.nn.stepping import evaluate_steps
 from mcugen.nn.stored import REGISTRY as NET_CLASSES
 from mcugen.nn.stored import NetReferences
 from mcugen.recipes.net_samples import as_net_inputs, inputs_of, load_net_samples
-from mcugen.recipes.signal_references import SIGNAL_CLASSES, SignalReference, SignalReferences
+from mcugen.recipes.signal_references import (
+    SIGNAL_CLASSES,
+    SIGNAL_NET_CLASSES,
+    SignalNetReferences,
+    SignalReference,
+    SignalReferences,
+)
 from mcugen.trees.proof import mean_of, reference, score_bound
 from mcugen.trees.stored import REGISTRY as TREE_CLASSES
 from mcugen.trees.stored import References
@@ -119,6 +125,7 @@ _CLASSES = {
     References.__name__: TREE_CLASSES,
     NetReferences.__name__: NET_CLASSES,
     SignalReferences.__name__: SIGNAL_CLASSES,
+    SignalNetReferences.__name__: SIGNAL_NET_CLASSES,
 }
 
 

@@ -13,7 +13,8 @@ from mcugen.core.stream import OK, respond
 from mcugen.core.types import Array, Feature, Model
 from mcugen.dsp.stored import CLASSES
 from mcugen.frontends.data import as_input, load_table
-from mcugen.trees.signals import InputSpec
+from mcugen.nn.stored import REGISTRY as NET_CLASSES
+from mcugen.trees.signals import InputSpec, Signal
 from mcugen.trees.stored import REGISTRY as TREE_CLASSES
 
 
@@ -38,7 +39,11 @@ class SignalReferences:
         value = evaluate(self.chain, {self.chain.inputs[0]: self.spec.values(x)})[self.chain.outputs[0]]
         if self.model is None:
             return value
-        return evaluate(self.model, {self.model.inputs[0]: value})[self.output]
+        return evaluate(self.model, {self.model.inputs[0]: self.model_input(value)})[self.output]
+
+    def model_input(self, value: Array) -> Array:
+        """What the float model reads of the chain's results."""
+        return value
 
     def gap(self, x: Array, y: Array) -> Gap:
         """The float pipeline on ``x`` against rows ``y`` (T', K) that the C gives where a result is due."""
@@ -47,11 +52,21 @@ class SignalReferences:
         with np.errstate(invalid="ignore"):
             distance = np.abs(found - real)
         distance = np.where((found == real) | (np.isnan(found) & np.isnan(real)), 0.0, distance)
-        labels = bool(self.machine.labels) and self.machine.types[self.machine.outputs[0]].count == 1
-        kinds = labels and self.machine.types[self.machine.outputs[0]].dtype.label == "int32" and self.output == "class"
+        kinds = self.output == "class" and self.machine.types[self.machine.outputs[0]].count == 1
         flips = int(np.count_nonzero(found != real)) if kinds else None
         mean, largest = (float(distance.mean()), float(distance.max())) if distance.size else (0.0, 0.0)
         return Gap(len(y), mean, largest, flips)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SignalNetReferences(SignalReferences):
+    """The same with a net: a class of its own, for trees and nets have ops of one name."""
+
+    def model_input(self, value: Array) -> Array:
+        """(N, *shape) float32, as the net takes it."""
+        assert self.model is not None
+        shape = self.model.types[self.model.inputs[0]].shape
+        return value.astype(np.float32).reshape(len(value), *shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +115,13 @@ def read_recording(path: Path, spec: InputSpec, features: tuple[Feature, ...]) -
     return x, tuple(warnings)
 
 
-#: Every class that such a file may hold, by name.
+#: Every class that such a file may hold, by name: with trees, and with a net.
 SIGNAL_CLASSES: dict[str, type] = {**TREE_CLASSES, **CLASSES, SignalReferences.__name__: SignalReferences}
+SIGNAL_NET_CLASSES: dict[str, type] = {
+    **NET_CLASSES,
+    **CLASSES,
+    **{c.__name__: c for c in (SignalNetReferences, InputSpec, Signal)},
+}
 
 
 def signal_reference_bytes(refs: SignalReferences) -> bytes:

@@ -8,36 +8,38 @@ from typing import Any
 
 import numpy as np
 
-from mcugen.core.op import MachineOp
-from mcugen.core.passes import check_model, evaluate, run_passes
+from mcugen.core.op import Item, MachineOp
+from mcugen.core.passes import check_model, evaluate
 from mcugen.core.stream import OK, Rhythm, respond, rhythm
-from mcugen.core.types import Array, DType, Model, QParams, TensorType
+from mcugen.core.types import Array
 from mcugen.dsp.analysis import FilterReport
 from mcugen.dsp.chain import LoweredChain, lower_chain
 from mcugen.dsp.lower import FilterChoices
 from mcugen.dsp.vectors import chain_samples
+from mcugen.emit.buffers import DMA_ALIGN
 from mcugen.emit.model import Vectors
 from mcugen.errors import InputError, UnsupportedError
 from mcugen.frontends.pipeline.chain import Chain
 from mcugen.frontends.pipeline.load import Pipeline
-from mcugen.recipes.nets import is_net
+from mcugen.recipes.nets import describe_net, is_net
 from mcugen.recipes.prepared import ExportOptions, Prepared, dumper
+from mcugen.recipes.signal_models import Joined, join
 from mcugen.recipes.signal_references import (
     Gap,
+    SignalNetReferences,
     SignalReferences,
     read_recording,
     signal_reference_bytes,
 )
-from mcugen.recipes.trees import prove_trees
-from mcugen.report.summary import bound_text
 from mcugen.trees.describe import describe
-from mcugen.trees.lower import TREE_PASSES, TreeOptions
-from mcugen.trees.proof import score_bound
 from mcugen.trees.signals import InputSpec
 from mcugen.trees.signals import Signal as Column
 
-#: Pushes of a verification: at least, per result, and at most; and bytes of samples in the golden file.
+#: Pushes of a verification: at least, per result, and at most; nets take long in numpy: their results, and windows of
+#: a recording that the distance to the float pipeline is measured on.
 _LEAST, _RESULTS, _MOST = 1024, 96, 65_536
+_NET_RESULTS, _NET_WINDOWS = 24, 256
+#: Bytes of samples in the golden file, and results.
 _GOLDEN_BYTES, _GOLDEN_RESULTS = 256 * 1024, 12
 _ARITHMETIC = {"q31x64": "32x64"}
 
@@ -54,45 +56,39 @@ class SignalCoverage:
         return f"{self.own:,} of your samples, {self.made:,} of chirps, steps, noise and extremes"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Joined:
-    """The whole as one machine model; ``output``: the value of the float model that it stands for."""
-
-    machine: Model
-    scales: tuple[float, ...]
-    offsets: tuple[float, ...]
-    names: tuple[str, ...]
-    output: str
-    lines: tuple[tuple[str, str], ...]
-
-
 def prepare_signal(pipeline: Pipeline, options: ExportOptions, progress: Callable[[str], None]) -> Prepared:
     """A signal chain, lowered, joined with its model, and its references computed."""
-    _refuse(pipeline, options)
+    options = _refuse(pipeline, options)
     dump = dumper(options.dump_ir)
     chain = pipeline.chain
     check_model(chain.model, "front end")
     dump("source", chain.model)
     progress("lowering")
     lowered = lower_chain(chain.model, chain.signal, choices_of(chain))
-    joined = _joined(pipeline, lowered, options)
+    if not lowered.ops:
+        raise InputError(chain.model.source.name, "has no filter and no window", "write [[filter]], or [window]")
+    spec = spec_of(chain)
+    own = None if options.calib is None else read_recording(options.calib, spec, chain.model.features)
+    net = pipeline.model is not None and is_net(pipeline.model)
+    recorded = None
+    if net and own is not None:
+        recorded = evaluate(chain.model, {chain.model.inputs[0]: spec.values(own[0])})[chain.model.outputs[0]]
+    joined = join(pipeline, lowered, options, recorded, dump)
     machine = joined.machine
     check_model(machine, "lower")
     dump("lower", machine)
     progress("computing references")
-    spec = spec_of(chain)
-    own = None if options.calib is None else read_recording(options.calib, spec, chain.model.features)
     rhythm_of = rhythm([op for op in machine.ops if isinstance(op, MachineOp)])
-    x = chain_samples(chain.signal, _pushes(rhythm_of, pipeline.name), None if own is None else own[0])
+    x = chain_samples(chain.signal, _pushes(rhythm_of, pipeline.name, net), None if own is None else own[0])
     (y,), status = respond(machine, {machine.inputs[0]: x})
-    refs = SignalReferences(chain.model, pipeline.model, joined.output, machine, spec, joined.scales, joined.offsets)
-    # Without a recording: the chirp and the steps; on the rest a sensor leaves its range and filters clip.
-    gap = _gap(refs, x[: len(x) // 3] if own is None else own[0])
+    kind = SignalNetReferences if net else SignalReferences
+    refs = kind(chain.model, joined.model, joined.output, machine, spec, joined.scales, joined.offsets)
+    gap = _gap(refs, _measured(x, own, rhythm_of, net))
     used = 0 if own is None else min(len(own[0]), len(x) // 2)
     coverage = SignalCoverage(used, len(x) - used)
     return Prepared(
         machine=machine,
-        arena=None,
+        arena=joined.arena,
         x=x,
         y=y,
         trace=None,
@@ -101,13 +97,15 @@ def prepare_signal(pipeline: Pipeline, options: ExportOptions, progress: Callabl
         proof=gap,
         coverage=coverage,
         verification={"vectors": len(x), "float_model": {"results": gap.results, "worst_error": gap.largest}},
-        recorded=_recorded(chain, joined, options),
-        spend_ram=options.optimize != "ram",
+        recorded=_recorded(pipeline, joined, options),
+        spend_ram=options.optimize != "ram" and not net,  # a net's weights stay in flash: the fast RAM is the arena's
         title=describe_pipeline(pipeline),
-        facts=_facts(joined, lowered, coverage, gap, own),
+        facts=_facts(chain, joined, lowered, coverage, gap, own),
         details=tuple(line for r in lowered.reports for line in r.lines()),
+        against="reference" if net and options.float32 else "integer reference",
         status=status,
-        about=_about(chain, joined),
+        about=_about(pipeline, joined),
+        buffers=_buffers(chain, pipeline.name),
     )
 
 
@@ -124,76 +122,42 @@ def spec_of(chain: Chain) -> InputSpec:
     return InputSpec(s.dtype, tuple(Column(k, o) for k, o in zip(s.scales, s.offsets, strict=True)))
 
 
-def _refuse(pipeline: Pipeline, options: ExportOptions) -> None:
-    """Options that mean nothing here."""
+def _refuse(pipeline: Pipeline, options: ExportOptions) -> ExportOptions:
+    """The options with the file's own; those that mean nothing here are errors."""
     if options.spec is not None:
         raise UnsupportedError("--spec", "the [[channel]] tables say what samples mean", "remove it")
     if options.input_dtype != "auto":
         raise UnsupportedError("--input-dtype", "dtype in [signal] says what the C gets", "remove it")
-    if options.float32 or options.int16:
-        raise UnsupportedError("--float32, --int16", "are for nets", "set arithmetic in [signal]")
+    if options.stream:
+        raise UnsupportedError("--stream", "a signal chain takes one sample a call anyway", "remove it")
+    net = pipeline.model is not None and is_net(pipeline.model)
+    if (options.float32 or options.int16) and not net:
+        given = "--float32" if options.float32 else "--int16"
+        raise UnsupportedError(given, "is for nets", "set arithmetic in [signal]")
     if pipeline.model is None and options.output != "raw":
         raise UnsupportedError("--output", f"{options.output} without a model", "remove it")
-    if pipeline.model is not None and is_net(pipeline.model):
-        raise UnsupportedError(pipeline.model.source.name, "nets in pipelines are not supported by this version")
+    if pipeline.output is not None and options.output == "raw":
+        return replace(options, output=pipeline.output)
+    return options
 
 
-def _joined(pipeline: Pipeline, lowered: LoweredChain, options: ExportOptions) -> _Joined:
-    chain = pipeline.chain.model
-    if pipeline.model is None:
-        machine = replace(
-            chain,
-            level="machine",
-            types=_with_scale(lowered),
-            ops=lowered.ops,
-            inputs=(lowered.first,),
-            outputs=(lowered.last,),
-        )
-        return _Joined(machine, lowered.result.scales, lowered.result.offsets, lowered.result.names, lowered.last, ())
-    columns = tuple(
-        Column() if lowered.result.dtype.is_float else Column(s, o)
-        for s, o in zip(lowered.result.scales, lowered.result.offsets, strict=True)
-    )
-    tree_options = TreeOptions(InputSpec(lowered.result.dtype, columns), options.output, DType.of(options.leaf))
-    trees = run_passes(pipeline.model, TREE_PASSES, tree_options)
-    proof = prove_trees(pipeline.model, trees, tree_options.spec)
-    bound = score_bound(trees)
-    if options.max_error is not None and not bound.error <= options.max_error:
-        hint = "use --leaf int32, float32 or float64"
-        raise InputError("--max-error", f"the proven bound is {bound.error:.6g}, above {options.max_error:g}", hint)
-    last = trees.types[trees.outputs[0]]
-    machine = replace(
-        trees,
-        name=pipeline.name,
-        inputs=(lowered.first,),
-        types={**trees.types, **lowered.types},
-        ops=(*lowered.ops, *trees.ops),
-        source=chain.source,
-        features=chain.features,
-    )
-    scale = 1.0 if last.q is None else last.q.scale
-    value = {"raw": pipeline.model.outputs[0], "proba": pipeline.model.outputs[-1]}.get(options.output, "class")
-    names = pipeline.model.labels if last.count > 1 and pipeline.model.labels else ("result",) * last.count
-    lines = (("bound", bound_text(bound, proof.worst, proof.high - proof.low)),)
-    return _Joined(machine, (scale,) * last.count, (0.0,) * last.count, names, value, lines)
-
-
-def _with_scale(lowered: LoweredChain) -> dict[str, TensorType]:
-    """The types; where all elements of the result share one scale without an offset, its type says so."""
-    types = dict(lowered.types)
-    same = (
-        len(set(lowered.result.scales)) == 1 and not any(lowered.result.offsets) and not lowered.result.dtype.is_float
-    )
-    if same:
-        types[lowered.last] = replace(types[lowered.last], q=QParams(lowered.result.scales[0]))
-    return types
-
-
-def _pushes(found: Rhythm, name: str) -> int:
+def _pushes(found: Rhythm, name: str, net: bool) -> int:
     if found.first is None:
         raise InputError(name, "no result within a million samples", "choose a shorter window or a smaller factor")
     every = found.every or found.first
-    return int(min(max(_LEAST, found.first + _RESULTS * every), max(_MOST, found.first + 4 * every)))
+    least, results = (1, _NET_RESULTS) if net else (_LEAST, _RESULTS)
+    return int(min(max(least, found.first + results * every), max(_MOST, found.first + 4 * every)))
+
+
+def _measured(x: Array, own: tuple[Array, tuple[str, ...]] | None, found: Rhythm, net: bool) -> Array:
+    """The samples that the distance to the float pipeline is measured on.
+
+    Without a recording: the chirp and the steps; on the rest a sensor leaves its range and filters clip.
+    """
+    samples = x[: max(len(x) // 3, found.first or 0)] if own is None else own[0]
+    if net and found.first is not None:
+        return samples[: found.first + _NET_WINDOWS * (found.every or found.first)]
+    return samples
 
 
 def _golden(x: Array, y: Array, status: Array) -> Vectors:
@@ -211,7 +175,8 @@ def _gap(refs: SignalReferences, x: Array) -> Gap:
 
 
 def _facts(
-    joined: _Joined,
+    chain: Chain,
+    joined: Joined,
     lowered: LoweredChain,
     coverage: SignalCoverage,
     gap: Gap,
@@ -219,8 +184,24 @@ def _facts(
 ) -> tuple[tuple[str, str], ...]:
     filters = [("filter", _filter_text(r)) for r in lowered.reports]
     whose = "made-up samples" if own is None else f"{len(own[0]):,} samples of yours"
-    warnings = () if own is None else tuple(("note", w) for w in own[1])
-    return (*filters, *joined.lines, ("vectors", coverage.text()), ("data", f"{whose}: {gap.text()}"), *warnings)
+    notes = () if own is None else (*own[1], *_beyond(chain, own[0]))
+    data = (("vectors", coverage.text()), ("data", f"{whose}: {gap.text()}"))
+    return (*filters, *joined.lines, *data, *(("note", n) for n in notes))
+
+
+def _beyond(chain: Chain, x: Array) -> list[str]:
+    """A line for each channel whose recorded samples leave the range that the file promises."""
+    lines = []
+    for i, f in enumerate(chain.model.features):
+        real = x[:, i].astype(np.float64)
+        real = real if f.scale is None else f.scale * real + f.offset
+        low, high = (-np.inf if f.low is None else f.low), (np.inf if f.high is None else f.high)
+        outside = int(np.count_nonzero((real < low) | (real > high)))
+        if outside:
+            span = f"{real.min():.6g} to {real.max():.6g}"
+            promise = f"low {low:g}, high {high:g}"
+            lines.append(f"{outside:,} of {len(x):,} samples of {f.name} lie beyond its range ({span}; {promise})")
+    return lines
 
 
 def _filter_text(report: FilterReport) -> str:
@@ -230,17 +211,21 @@ def _filter_text(report: FilterReport) -> str:
     return f"{report.kind} on {', '.join(report.channels)} in {report.type}{figures}"
 
 
-def _about(chain: Chain, joined: _Joined) -> tuple[str, ...]:
+def _about(pipeline: Pipeline, joined: Joined) -> tuple[str, ...]:
     """Lines of the header."""
-    lines = ["Sample (one instant, all channels):"]
+    chain, lines = pipeline.chain, ["Sample (one instant, all channels):"]
+    if pipeline.model is not None:
+        given = pipeline.model.source
+        lines = [f"Model {given.name}: {given.format}, sha256 {given.sha256}", "", *lines]
     s = chain.signal
     for i, (name, unit) in enumerate(zip(s.names, chain.units, strict=True)):
         meaning = "the real value" if s.dtype.is_float else f"real = {s.scales[i]!r} * x{_plus(s.offsets[i])}"
         lines.append(f"  x[{i}] {name}: {meaning}{f' {unit}' if unit else ''}")
     lines.append("Result:")
     kind = joined.machine.types[joined.machine.outputs[0]]
-    if joined.machine.labels and kind.count == 1 and joined.output == "class":
-        return (*lines, f"  y[0]: the class, an index into {', '.join(joined.machine.labels)}")
+    if kind.count == 1 and joined.output == "class":
+        labels = joined.machine.labels
+        return (*lines, "  y[0]: the class" + (f", an index into {', '.join(labels)}" if labels else ""))
     for i, name in enumerate(joined.names):
         scale, offset = joined.scales[i], joined.offsets[i]
         meaning = "" if kind.dtype.is_float else f": real = {scale!r} * y{_plus(offset)}"
@@ -252,29 +237,54 @@ def _plus(offset: float) -> str:
     return "" if offset == 0.0 else f" {'-' if offset < 0 else '+'} {abs(offset)!r}"
 
 
-def _recorded(chain: Chain, joined: _Joined, options: ExportOptions) -> dict[str, Any]:
+def _recorded(pipeline: Pipeline, joined: Joined, options: ExportOptions) -> dict[str, Any]:
+    """The options that shaped the files, for the manifest."""
+    chain, model = pipeline.chain, pipeline.model
     s = chain.signal
     rows = zip(s.names, s.scales, s.offsets, chain.units, strict=True)
     results = zip(joined.names, joined.scales, joined.offsets, strict=True)
+    source = None if model is None else model.source
     return {
         "input_dtype": s.dtype.label,
         "rate": s.rate,
         "channels": [{"name": n, "scale": k, "offset": o, "unit": u} for n, k, o, u in rows],
         "results": [{"name": n, "scale": k, "offset": o} for n, k, o in results],
+        "model": None if source is None else {"name": source.name, "format": source.format, "sha256": source.sha256},
         "output": options.output,
         "leaf": options.leaf,
+        "float32": options.float32,
+        "int16": list(options.int16),
+        "calib_method": options.calib_method,
         "optimize": options.optimize,
         "place": dict(sorted(options.place.items())),
     }
+
+
+def _buffers(chain: Chain, name: str) -> tuple[Item, ...]:
+    """The buffer that DMA fills: whole samples, in whole cache lines."""
+    if not chain.dma_samples:
+        return ()
+    s = chain.signal
+    count = chain.dma_samples * len(s.names)
+    about = f"{chain.dma_samples} samples of {len(s.names)} channels that DMA fills"
+    symbol = f"{name}_dma"
+    size = count * s.dtype.size
+    return (Item(symbol, "arena", s.dtype.ctype, count, size, DMA_ALIGN, float(len(s.names)), about, dma=True),)
 
 
 def describe_pipeline(pipeline: Pipeline) -> str:
     """One line on a signal chain."""
     chain = pipeline.chain
     kinds = [type(op).__name__ for op in chain.model.ops]
-    model = "" if pipeline.model is None else f", then {describe(pipeline.model)}"
+    model = "" if pipeline.model is None else f", then {_describe(pipeline)}"
     steps = " > ".join(kinds) if kinds else "no filter"
     return f"{chain.model.source.name}: {len(chain.signal.names)} channels at {chain.signal.rate:g} Hz, {steps}{model}"
+
+
+def _describe(pipeline: Pipeline) -> str:
+    model = pipeline.model
+    assert model is not None
+    return describe_net(model) if is_net(model) else describe(model)
 
 
 def pipeline_facts(pipeline: Pipeline) -> dict[str, Any]:
@@ -288,5 +298,5 @@ def pipeline_facts(pipeline: Pipeline) -> dict[str, Any]:
         "channels": list(chain.signal.names),
         "ops": [type(op).__name__ for op in chain.model.ops],
         "results": list(chain.names),
-        "model": None if pipeline.model is None else describe(pipeline.model),
+        "model": None if pipeline.model is None else _describe(pipeline),
     }

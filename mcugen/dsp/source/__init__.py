@@ -2,6 +2,7 @@
 
 from mcugen.dsp.source.base import FilterSource, LinearSource
 from mcugen.dsp.source.features import Features, FeatureSpec
+from mcugen.dsp.source.frames import Frames
 from mcugen.dsp.source.linear import DcBlock, Fir, Iir, MovingAverage, Smooth, WeightedAverage
 from mcugen.dsp.source.window import Decimate, Extreme, Median
 
@@ -27,6 +28,7 @@ __all__ = [
     "Features",
     "FilterSource",
     "Fir",
+    "Frames",
     "Iir",
     "LinearSource",
     "Median",

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from mcugen.core.op import SourceOp
 from mcugen.core.types import DType, Feature, Loc, Model, Source, TensorType
 from mcugen.dsp.signal import Signal
-from mcugen.dsp.source import Decimate
-from mcugen.dsp.source.features import Features, FeatureSpec, bins_of, check_features
+from mcugen.dsp.source import Decimate, Frames
+from mcugen.dsp.source.features import MAX_LENGTH, Features, FeatureSpec, bins_of, check_features
+from mcugen.dsp.source.frames import frame_shape
 from mcugen.errors import InputError
 from mcugen.frontends.names import nearest
 from mcugen.frontends.pipeline import schema
@@ -19,9 +20,9 @@ from mcugen.frontends.pipeline.design import filter_op
 class Chain:
     """Samples to filtered samples or features, in float64, and what the numbers of the samples mean.
 
-    ``model`` has input ``sample`` (C,) and one output, (C,) or features (F,); ``names``: of its elements.
-    ``units``: of the channels, as the user wrote them. ``arithmetic`` and ``max_error`` as in the file; ``dma``: the
-    channels come by DMA.
+    ``model`` has input ``sample`` (C,) and one output: (C,), features (F,), or a frame of two axes; ``names``: of its
+    elements, of the channels of a frame. ``units``: of the channels, as the user wrote them. ``arithmetic`` and
+    ``max_error`` as in the file; ``dma_samples``: size of the buffer that DMA fills, 0 where there is none.
     """
 
     model: Model
@@ -30,15 +31,18 @@ class Chain:
     units: tuple[str, ...]
     arithmetic: str
     max_error: float | None
-    dma: bool
+    dma_samples: int
 
 
-def chain_of(tables: schema.PipelineTables, file: str, name: str, sha256: str) -> Chain:
-    """The chain of a file. InputError for channels that are not there, and for what a rate or a window cannot give."""
+def chain_of(tables: schema.PipelineTables, file: str, name: str, sha256: str, planar: bool = False) -> Chain:
+    """The chain of a file. ``planar``: a window without features is (C, length).
+
+    InputError for channels that are not there, and for what a rate or a window cannot give.
+    """
     channels = _channels(tables, file)
     ops, value, rate = _filters(tables, file, channels)
     names = tuple(channels)
-    shapes = {op.outputs[0]: (len(names),) for op in ops} | {"sample": (len(names),)}
+    shapes: dict[str, tuple[int, ...]] = {v: (len(names),) for v in ("sample", *(op.outputs[0] for op in ops))}
     if tables.window is None and tables.feature:
         raise InputError(file, "features need a [window]", "write [window] with its length")
     if tables.window is not None and tables.feature:
@@ -47,6 +51,12 @@ def chain_of(tables: schema.PipelineTables, file: str, name: str, sha256: str) -
         ops.append(Features((value,), ("x",), Loc(file, "window"), tables.window.length, tables.window.step, items))
         names, value = tuple(i.name for i in items), "x"
         shapes["x"] = (len(names),)
+    elif tables.window is not None:
+        length, step = tables.window.length, tables.window.step
+        if length > MAX_LENGTH:
+            raise InputError(f"{file}: [window]", f"a window of {length} samples: 1 to {MAX_LENGTH} are possible")
+        ops.append(Frames((value,), ("x",), Loc(file, "window"), length, step, planar))
+        value, shapes["x"] = "x", frame_shape(len(names), length, planar)
     features = tuple(
         Feature(c.name, None if tables.signal.dtype == "float32" else c.scale, c.offset, low=c.low, high=c.high)
         for c in tables.channel
@@ -56,8 +66,19 @@ def chain_of(tables: schema.PipelineTables, file: str, name: str, sha256: str) -
     model = Model(name, "source", ("sample",), (value,), types, tuple(ops), source, features)
     settings = tables.signal
     units = tuple(c.unit for c in tables.channel)
-    dma = any(c.dma for c in tables.channel)
-    return Chain(model, _signal(tables, file), names, units, settings.arithmetic, settings.max_error, dma)
+    samples = _dma_samples(tables, file)
+    return Chain(model, _signal(tables, file), names, units, settings.arithmetic, settings.max_error, samples)
+
+
+def _dma_samples(tables: schema.PipelineTables, file: str) -> int:
+    """A sample is one row of all channels: DMA writes whole rows, for the cache knows whole lines only."""
+    by_dma = [c.dma for c in tables.channel]
+    if any(by_dma) and not all(by_dma):
+        other = by_dma.index(False)
+        where = f"{file}: [[channel]] {other + 1} '{tables.channel[other].name}': dma"
+        hint = "set it for all, or for none and copy the samples"
+        raise InputError(where, "DMA fills whole samples: all channels come by DMA, or none", hint)
+    return tables.signal.dma_samples if all(by_dma) else 0
 
 
 def _channels(tables: schema.PipelineTables, file: str) -> dict[str, int]:

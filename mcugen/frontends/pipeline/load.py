@@ -5,54 +5,150 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mcugen.core.types import Model
+from mcugen.ctext.idents import check_prefix
 from mcugen.errors import InputError
 from mcugen.frontends.names import nearest
 from mcugen.frontends.pipeline.chain import Chain, chain_of
 from mcugen.frontends.pipeline.read import checked_tables, read_tables
 from mcugen.frontends.pipeline.schema import PipelineTables
+from mcugen.nn.source import NetOp
 
 #: What LightGBM calls features that were trained without names.
 _UNNAMED = re.compile(r"Column_\d+")
+#: What messages call tables that came from Python.
+FROM_PYTHON = "pipeline"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pipeline:
-    """Samples to results: a chain in float64, and a source model that reads its features, or None."""
+    """Samples to results: a chain in float64, and a source model that reads its features, or None.
+
+    ``wanted``: the name that the file asks for, or None; ``output``: of the model, where the file says.
+    """
 
     name: str
     chain: Chain
     model: Model | None
+    wanted: str | None = None
+    output: str | None = None
+
+    def called(self, name: str) -> Pipeline:
+        """The same under another name."""
+        chain = replace(self.chain, model=replace(self.chain.model, name=name))
+        model = None if self.model is None else replace(self.model, name=name)
+        return replace(self, name=name, chain=chain, model=model)
 
 
 def load_pipeline(data: bytes, path: Path, name: str, load_model: Callable[[Path, str], Model]) -> Pipeline:
     """The pipeline of a TOML file; ``load_model`` reads the file that [model] names, relative to the TOML's folder."""
-    return _pipeline(read_tables(data, path.name), path, name, hashlib.sha256(data).hexdigest(), load_model)
+    tables, digest = read_tables(data, path.name), hashlib.sha256(data).hexdigest()
+
+    def model() -> Model | None:
+        return None if tables.model is None else load_model(path.parent / tables.model.file, name)
+
+    return _pipeline(tables, path.name, name, digest, model)
 
 
-def pipeline_of(tables: Mapping[str, Any], name: str, load_model: Callable[[Path, str], Model]) -> Pipeline:
-    """The pipeline of tables as a TOML would hold them: ``{"signal": {"rate": 100.0}, "channel": [...], ...}``."""
-    checked = checked_tables(tables, "pipeline")
-    digest = hashlib.sha256(checked.model_dump_json().encode()).hexdigest()
-    return _pipeline(checked, Path("pipeline"), name, digest, load_model)
+def pipeline_of(given: Mapping[str, Any], name: str, load_model: Callable[[Any, str], Model]) -> Pipeline:
+    """The pipeline of tables as a TOML would hold them: ``{"signal": {"rate": 100.0}, "channel": [...], ...}``.
+
+    Arrays may be numpy's, and ``model`` may be a path, or a model itself instead of a table.
+    """
+    tables, found = tables_of(given)
+
+    def model() -> Model | None:
+        if found is not None:
+            return load_model(found, name)
+        return None if tables.model is None else load_model(Path(tables.model.file), name)
+
+    digest = hashlib.sha256(tables.model_dump_json().encode()).hexdigest()
+    return _pipeline(tables, FROM_PYTHON, name, digest, model)
+
+
+def chain_only(source: bytes | Mapping[str, Any], file: str, name: str) -> tuple[Chain, PipelineTables]:
+    """The chain without its model, which need not exist yet: what one trains on."""
+    tables = read_tables(source, file) if isinstance(source, bytes) else tables_of(source)[0]
+    planar = tables.window is not None and tables.window.layout == "channel_time"
+    return chain_of(tables, file, name, "0" * 64, planar), tables
+
+
+def tables_of(given: Mapping[str, Any]) -> tuple[PipelineTables, Any]:
+    """Checked tables of what Python gave, and the model where it is an object or a path, else None."""
+    plain = {key: value if key == "model" else _plain(value) for key, value in given.items()}
+    model = plain.get("model")
+    is_table = model is None or isinstance(model, Mapping)
+    if not is_table:
+        del plain["model"]
+    elif model is None:
+        plain.pop("model", None)
+    return checked_tables(plain, FROM_PYTHON), None if is_table else model
+
+
+def _plain(value: Any) -> Any:
+    """Lists and numbers for numpy's, as TOML would give them."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def _pipeline(
-    tables: PipelineTables, path: Path, name: str, digest: str, load_model: Callable[[Path, str], Model]
+    tables: PipelineTables, file: str, name: str, digest: str, load_model: Callable[[], Model | None]
 ) -> Pipeline:
-    file = path.name
+    wanted = tables.signal.name
+    if wanted is not None:
+        check_prefix(wanted, f"{file}: [signal]: name")
     chain = chain_of(tables, file, name, digest)
-    if tables.model is None:
-        return Pipeline(name, chain, None)
-    if not tables.feature:
+    model = load_model()
+    if model is None:
+        if tables.window is not None and not tables.feature:
+            raise InputError(f"{file}: [window]", "without features is for a net", "write [[feature]], or [model]")
+        return Pipeline(name, chain, None, wanted)
+    output = None if tables.model is None else tables.model.output
+    where = f"{file}: [model] {model.source.name}"
+    if tables.window is None:
         raise InputError(f"{file}: [model]", "a model needs features to read", "write [window] and [[feature]]")
-    model = load_model(path.parent / tables.model.file, name)
-    _check_names(chain.names, model, f"{file}: [model] {tables.model.file}")
-    return Pipeline(name, chain, model)
+    planar = False
+    if isinstance(model.ops[0], NetOp):
+        planar = _check_net(tables, chain, model, where)
+    elif not tables.feature:
+        raise InputError(where, "trees need features to read", "write [[feature]]")
+    else:
+        _check_names(chain.names, model, where)
+    return Pipeline(name, chain_of(tables, file, name, digest, planar), model, wanted, output)
+
+
+def _check_net(tables: PipelineTables, chain: Chain, model: Model, where: str) -> bool:
+    """Whether the net takes its window as (channels, length); InputError where its input is of another shape."""
+    shape = tuple(n for n in model.types[model.inputs[0]].shape if n != 1) or (1,)
+    text = " x ".join(map(str, model.types[model.inputs[0]].shape))
+    if tables.feature:
+        if shape != (len(chain.names),):
+            raise InputError(where, f"takes {text} numbers, the pipeline computes {len(chain.names)} features")
+        return False
+    assert tables.window is not None
+    length, channels = tables.window.length, len(chain.names)
+    by_time, by_channel = (tuple(n for n in s if n != 1) or (1,) for s in ((length, channels), (channels, length)))
+    fits = {"time_channel": shape in (by_time, (length * channels,)), "channel_time": shape == by_channel}
+    # Flattened, the order is a matter of training: that of (length, channels) unless the file says otherwise.
+    fits["channel_time"] = fits["channel_time"] or (tables.window.layout != "auto" and shape == (length * channels,))
+    wanted = tables.window.layout
+    if wanted != "auto" and fits[wanted]:
+        return wanted == "channel_time"
+    if wanted == "auto" and all(fits.values()) and by_time == by_channel and 1 not in (length, channels):
+        hint = 'write layout = "time_channel" or "channel_time" in [window]'
+        raise InputError(where, f"takes {text}: that may be samples by channels or channels by samples", hint)
+    if wanted == "auto" and any(fits.values()):
+        return not fits["time_channel"]
+    raise InputError(where, f"takes {text} numbers, a window holds {length} samples of {channels} channels")
 
 
 def _check_names(names: tuple[str, ...], model: Model, where: str) -> None:

@@ -25,13 +25,17 @@ class Table(BaseModel):
 
 
 class SignalTable(Table):
-    """``rate`` in samples a second. ``max_error``: what the filters' arithmetic may add, in the channels' unit."""
+    """``rate`` in samples a second. ``max_error``: what the filters' arithmetic may add, in the channels' unit.
+
+    ``dma_samples``: samples that the buffer holds which DMA fills, where the channels have ``dma = true``.
+    """
 
     name: Name | None = None
     rate: Annotated[Number, Field(gt=0)]
     dtype: Literal["int16", "int32", "float32"] = "int16"
     arithmetic: Literal["auto", "q15", "q31", "q31x64", "float32"] = "auto"
     max_error: Annotated[Number, Field(gt=0)] | None = None
+    dma_samples: Annotated[int, Field(strict=True, ge=1, le=65536)] = 2
 
 
 class Channel(Table):
@@ -199,10 +203,14 @@ AnyFilter = Annotated[_ITERATIVE | _SIMPLE | SmoothTable | DcBlockTable | Decima
 
 
 class Window(Table):
-    """Features are computed over the last ``length`` samples, again after each ``step``."""
+    """Features are computed over the last ``length`` samples, again after each ``step``.
+
+    ``layout``: without features, how a net takes the samples: (length, channels) or (channels, length).
+    """
 
     length: Count
     step: Count = 1
+    layout: Literal["auto", "time_channel", "channel_time"] = "auto"
 
 
 class FeatureTable(Table):
@@ -221,9 +229,10 @@ class FeatureTable(Table):
 
 
 class ModelTable(Table):
-    """The model that reads the features: a file beside the TOML."""
+    """The model that reads the features or the window: a file beside the TOML."""
 
     file: Name
+    output: Literal["raw", "class", "proba"] | None = None
 
 
 class PipelineTables(Table):
