@@ -1,7 +1,8 @@
 """mcugen: trained models to verified, quantized C for microcontrollers.
 
 The verbs of the command line are functions here: ``load``, ``export``, ``run``, ``verify``, ``profile``, ``compare``,
-``inspect``. ``features`` is a module: what a device computes from windows of samples, in Python.
+``inspect``. ``features`` is a module: what a device computes from windows of samples, in Python. ``Filter`` is a
+filter on its own, to be exported.
 """
 
 import sys
@@ -39,10 +40,12 @@ if TYPE_CHECKING:
         run,
         verify,
     )
+    from mcugen.pipelines import Filter
 
 __all__ = [
     "ExportOptions",
     "ExportResult",
+    "Filter",
     "__version__",
     "check_elf",
     "check_ld",
@@ -62,6 +65,8 @@ def __getattr__(name: str) -> Any:
         from mcugen import build  # noqa: PLC0415
 
         return getattr(build, name)
+    if name == "Filter":
+        return import_module("mcugen.pipelines").Filter
     if name == "features":
         return import_module("mcugen.features")  # "from mcugen import features" would come back here
     raise AttributeError(f"module 'mcugen' has no attribute '{name}'")

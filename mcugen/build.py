@@ -75,8 +75,9 @@ def export(
     """Translate, verify on this machine, and write the folder ``out`` (the model's name in the current one by
     default).
 
-    ``source``: a path, a LightGBM Booster or wrapper, a scikit-learn estimator, or an onnx.ModelProto. Options come as
-    an ExportOptions or as its fields by name. Raises a McugenError; nothing is written then.
+    ``source``: a path, a LightGBM Booster or wrapper, a scikit-learn estimator, an onnx.ModelProto, a ``Filter``, or
+    the tables of a signal chain as a dict. Options come as an ExportOptions or as its fields by name. Raises a
+    McugenError; nothing is written then.
     """
     options = options or ExportOptions(**changes)
     options.validate()
@@ -130,6 +131,8 @@ def _prepare(
     progress("reading the model")
     name = check_prefix(options.name) if options.name is not None else model_name(source)
     model = load_source(source, name, options.num_iteration, options.start_iteration, options.shapes)
+    if options.name is None and isinstance(model, Pipeline) and model.wanted is not None:
+        model = model.called(model.wanted)
     return model, _recipe(model, options, progress)
 
 
@@ -249,6 +252,8 @@ def board_facts(board: Board) -> dict[str, Any]:
 
 def model_name(source: str | Path | Any) -> str:
     """The prefix that a model gets where none is given: of its file, or of its class."""
+    if isinstance(source, Mapping):
+        return "pipeline"
     return prefix_from(Path(source).stem if isinstance(source, str | Path) else type(source).__name__.lower())
 
 

@@ -4,7 +4,8 @@
     f = features.Features(length=128, step=16, items=items, dtype="int16", scales=(0.25, 0.25))
     X = f.transform(samples)          # samples (T, 2) int16, as the converter delivers them
 
-``transform`` and the reference that the generated C is compared with are one piece of code.
+``transform`` and the reference that the generated C is compared with are one piece of code. The features of a signal
+chain, after its filters: ``features.load("pipeline.toml").transform(samples)``.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from mcugen.dsp.feature_plan import int_features
 from mcugen.dsp.feature_tracks import strategy_of
 from mcugen.dsp.float_features import float_features
 from mcugen.dsp.lower_features import IntFeatures, check_signal, limits_of, lower_features
+from mcugen.dsp.samples import as_samples, quantize_samples
 from mcugen.dsp.signal import Signal
 from mcugen.dsp.source.features import MIN_LENGTH, FeatureSpec, bins_of, check_features
 from mcugen.errors import InputError
+from mcugen.pipelines import PipelineFeatures, load
 
-__all__ = ["MIN_LENGTH", "FeatureSpec", "Features", "Item", "bins_of", "every"]
+__all__ = ["MIN_LENGTH", "FeatureSpec", "Features", "Item", "PipelineFeatures", "bins_of", "every", "load"]
 
-_WHERE = "features"
+_WHERE, _HINT = "features", "f.quantize(X) makes samples of real values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,22 +133,15 @@ class Features:
 
     def quantize(self, real: npt.ArrayLike) -> Array:
         """Real values (..., C) to samples of the dtype: the nearest integer, clamped to the channel's bits."""
-        x = np.asarray(real, np.float64)
-        self._check_channels(x)
-        if self.plan is None:
-            return x.astype(np.float32)
-        if not np.isfinite(x).all():
-            raise InputError(_WHERE, "a value is NaN or infinite: it has no integer")
-        limit = np.array(limits_of(self.signal), np.float64)
-        q = np.rint((x - np.array(self.signal.offsets)) / np.array(self.signal.scales))
-        return np.asarray(np.clip(q, -limit - 1, limit).astype(self.signal.dtype.np))
+        limits = limits_of(self.signal) if self.plan is not None else ()
+        return quantize_samples(real, self.signal, limits, _WHERE)
 
     def device(self, x: npt.ArrayLike) -> Array:
         """Samples (T, C), or (recordings, T, C) that each start anew, to what the device writes: (..., T', F).
 
         int32 for integer samples, float32 for float32. T' is 0 where there are fewer than ``length`` samples.
         """
-        samples = self._samples(x)
+        samples = as_samples(x, self.signal, _WHERE, _HINT)
         if self.plan is None:
             return float_features(samples, self.length, self.step, self.specs)
         limit = np.array(limits_of(self.signal), np.int64)
@@ -158,27 +154,6 @@ class Features:
         if self.plan is None:
             return y
         return np.asarray(y * np.array(self.plan.scales) + np.array(self.plan.offsets))
-
-    def _check_channels(self, x: Array) -> None:
-        n = len(self.signal.names)
-        if x.ndim < 2 or x.shape[-1] != n:
-            raise InputError(_WHERE, f"samples of shape {x.shape}", f"expected (T, {n}) or (recordings, T, {n})")
-
-    def _samples(self, x: npt.ArrayLike) -> Array:
-        """Samples of the dtype, or InputError: nothing is rounded or wrapped unseen."""
-        a, t = np.asarray(x), self.signal.dtype
-        self._check_channels(a)
-        if t.is_float:
-            if a.dtype not in (np.float32, np.float64) and a.dtype.kind not in "iu":
-                raise InputError(_WHERE, f"samples of {a.dtype} are no numbers")
-            with np.errstate(over="ignore"):
-                return a.astype(np.float32)
-        if a.dtype.kind not in "iu":
-            hint = "f.quantize(X) makes samples of real values"
-            raise InputError(_WHERE, f"samples of {a.dtype}, where the device has {t.label}", hint)
-        if a.size and (int(a.min()) < t.min or int(a.max()) > t.max):
-            raise InputError(_WHERE, f"samples from {a.min()} to {a.max()} do not fit {t.label}")
-        return a.astype(t.np)
 
 
 def _spec(item: Item, names: Sequence[str]) -> FeatureSpec:

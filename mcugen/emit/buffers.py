@@ -32,8 +32,8 @@ def buffer_text(model: Model, plan: Plan) -> BufferText:
     array = f"{item.ctype} {item.symbol}[{whole // size}]"
     home = "in the memory that the linker script gives to .bss" if plan.board is None else f"in {a.region}"
     header = (
-        f"/* {upper}_DMA_SAMPLES samples of {upper}_INPUTS elements, {home}, for DMA alone to write. Whole cache lines\n"
-        " * of its own: before the CPU reads what DMA has filled, make the data cache forget it, with CMSIS\n"
+        f"/* {upper}_DMA_SAMPLES samples of {upper}_INPUTS elements, {home}, for DMA alone to write. Whole\n"
+        " * cache lines of its own: before the CPU reads what DMA wrote, make the data cache forget it, with CMSIS\n"
         f" * SCB_InvalidateDCache_by_Addr({item.symbol}, {upper}_DMA_BYTES). x of sample i: &{item.symbol}[i * "
         f"{upper}_INPUTS]. */\n"
         f"#define {upper}_DMA_SAMPLES {item.count // inputs}u\n"

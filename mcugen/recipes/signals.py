@@ -14,7 +14,6 @@ from mcugen.core.stream import OK, Rhythm, respond, rhythm
 from mcugen.core.types import Array
 from mcugen.dsp.analysis import FilterReport
 from mcugen.dsp.chain import LoweredChain, lower_chain
-from mcugen.dsp.lower import FilterChoices
 from mcugen.dsp.vectors import chain_samples
 from mcugen.emit.buffers import DMA_ALIGN
 from mcugen.emit.model import Vectors
@@ -41,7 +40,6 @@ _LEAST, _RESULTS, _MOST = 1024, 96, 65_536
 _NET_RESULTS, _NET_WINDOWS = 24, 256
 #: Bytes of samples in the golden file, and results.
 _GOLDEN_BYTES, _GOLDEN_RESULTS = 256 * 1024, 12
-_ARITHMETIC = {"q31x64": "32x64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ def prepare_signal(pipeline: Pipeline, options: ExportOptions, progress: Callabl
     check_model(chain.model, "front end")
     dump("source", chain.model)
     progress("lowering")
-    lowered = lower_chain(chain.model, chain.signal, choices_of(chain))
+    lowered = lower_chain(chain.model, chain.signal, chain.choices)
     if not lowered.ops:
         raise InputError(chain.model.source.name, "has no filter and no window", "write [[filter]], or [window]")
     spec = spec_of(chain)
@@ -107,11 +105,6 @@ def prepare_signal(pipeline: Pipeline, options: ExportOptions, progress: Callabl
         about=_about(pipeline, joined),
         buffers=_buffers(chain, pipeline.name),
     )
-
-
-def choices_of(chain: Chain) -> FilterChoices:
-    """How the filters of a file are to be computed."""
-    return FilterChoices(_ARITHMETIC.get(chain.arithmetic, chain.arithmetic), chain.max_error)
 
 
 def spec_of(chain: Chain) -> InputSpec:

@@ -24,7 +24,8 @@ ALLOWED: dict[str, set[str]] = {
     "core": {"errors"},
     "ctext": {"errors"},
     **{family: BASE | {"core", "ctext"} for family in FAMILIES},
-    "features": {"errors", "core", "dsp"},
+    "features": {"errors", "core", "dsp", "pipelines"},
+    "pipelines": {"errors", "core", "dsp", "frontends"},
     "frontends": BASE | FAMILIES | {"core", "ctext"},
     "target": BASE | {"core", "ctext"},
     "emit": MIDDLE,
@@ -42,7 +43,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli_options": {"errors", "recipes"},
     "cli_checks": {"doctor", "build", "terminal"},
     "cli": MIDDLE | {"terminal", "cli_options", "cli_checks", "report", "build"},
-    "__init__": {"version", "build"},
+    "__init__": {"version", "build", "pipelines"},
     "__main__": {"cli"},
 }
 

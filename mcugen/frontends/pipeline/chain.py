@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mcugen.core.op import SourceOp
 from mcugen.core.types import DType, Feature, Loc, Model, Source, TensorType
+from mcugen.dsp.lower import FilterChoices
 from mcugen.dsp.signal import Signal
 from mcugen.dsp.source import Decimate, Frames
 from mcugen.dsp.source.features import MAX_LENGTH, Features, FeatureSpec, bins_of, check_features
@@ -32,6 +33,11 @@ class Chain:
     arithmetic: str
     max_error: float | None
     dma_samples: int
+
+    @property
+    def choices(self) -> FilterChoices:
+        """How the filters are to be computed."""
+        return FilterChoices("32x64" if self.arithmetic == "q31x64" else self.arithmetic, self.max_error)
 
 
 def chain_of(tables: schema.PipelineTables, file: str, name: str, sha256: str, planar: bool = False) -> Chain:

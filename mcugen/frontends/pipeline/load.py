@@ -13,7 +13,7 @@ import numpy as np
 
 from mcugen.core.types import Model
 from mcugen.ctext.idents import check_prefix
-from mcugen.errors import InputError
+from mcugen.errors import InputError, UnsupportedError
 from mcugen.frontends.names import nearest
 from mcugen.frontends.pipeline.chain import Chain, chain_of
 from mcugen.frontends.pipeline.read import checked_tables, read_tables
@@ -128,6 +128,9 @@ def _pipeline(
 
 def _check_net(tables: PipelineTables, chain: Chain, model: Model, where: str) -> bool:
     """Whether the net takes its window as (channels, length); InputError where its input is of another shape."""
+    if len(model.inputs) != 1 or len(model.outputs) != 1:
+        what = f"has {len(model.inputs)} inputs and {len(model.outputs)} outputs"
+        raise UnsupportedError(where, what, "a signal chain ends with one input and one output")
     shape = tuple(n for n in model.types[model.inputs[0]].shape if n != 1) or (1,)
     text = " x ".join(map(str, model.types[model.inputs[0]].shape))
     if tables.feature:
