@@ -149,11 +149,11 @@ def _with_net(
         if rows is None and not any(isinstance(op, FakeQuant) for op in source.ops):
             hint = "give a recording of typical samples with --calib, or use --float32"
             raise InputError(source.source.name, "a float net needs data to be quantized", hint)
-        quantized = quantize(source, ranges_of(source, None if rows is None else [rows], options), options.int16)
+        quantized = quantize(source, ranges_of(source, None if rows is None else (rows,), options), options.int16)
         net = prune(quantized.machine).machine
         if rows is not None and len(rows):
             lines.append(
-                ("net", losses(source, quantized, [rows])[1][0].text().replace("rows of your data", "windows"))
+                ("net", losses(source, quantized, (rows,))[1][0].text().replace("rows of your data", "windows"))
             )
     check_model(net, "net")
     front, types = _front(lowered, net)

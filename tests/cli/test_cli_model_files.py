@@ -112,9 +112,9 @@ def test_no_file(model: Path, tmp_path: Path) -> None:
 def test_other_formats(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"m{suffix}"
     path.write_bytes(pickle.dumps(Bomb(tmp_path / "exploded")))
-    # .onnx and .toml files are read, and are none; the others are not read at all.
+    # An .onnx file is read, and is none; a .toml is no text; the others are not read at all.
     line = fails(2 if suffix in (".onnx", ".toml") else 3, "export", path, "-o", tmp_path / "out")
-    assert ("UTF-8" if suffix == ".toml" else "model") in line.replace("Model", "model")
+    assert ("utf-8" if suffix == ".toml" else "model") in line.lower()
     assert sorted(p.name for p in tmp_path.iterdir()) == [path.name]
 
 

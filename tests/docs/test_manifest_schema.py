@@ -18,6 +18,7 @@ jsonschema = pytest.importorskip("jsonschema")
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "quickstart"
+CHAIN: dict[str, Any] = {"signal": {"rate": 100.0}, "channel": [{"name": "a", "scale": 0.5, "dma": True}]}
 Manifests = dict[str, dict[str, Any]]
 
 
@@ -48,6 +49,11 @@ def manifests(tmp_path_factory: pytest.TempPathFactory) -> Manifests:
     rng = np.random.default_rng(5)
     real, classes = rng.normal(size=300), rng.integers(0, 3, 300)
     spec = EXAMPLE / "spec.toml"
+    one_feature = lgb.train(
+        {"objective": "regression", "verbosity": -1, "num_leaves": 4, "num_threads": 1, "min_data_in_leaf": 5},
+        lgb.Dataset(real[:, None], real),
+        num_boost_round=2,
+    )
     jobs: dict[str, tuple[Any, dict[str, Any]]] = {
         "counts": (EXAMPLE / "furnace.txt", {"spec": spec, "place": {"furnace_leaf": "axi"}}),
         "no_board": (EXAMPLE / "furnace.txt", {"board": None, "leaf": "float64", "num_iteration": 5}),
@@ -56,6 +62,8 @@ def manifests(tmp_path_factory: pytest.TempPathFactory) -> Manifests:
         "proba": (train("binary", classes > 0), {"output": "proba", "input_dtype": "float64"}),
         "categories": (train("regression", real, categorical_feature=[2]), {"leaf": "int32"}),
         "linear": (train("regression", real, linear_tree=True), {"leaf": "float64"}),
+        "filter": (CHAIN | {"filter": [{"kind": "taps", "taps": [0.5, 0.5]}]}, {}),
+        "chain": (CHAIN | {"window": {"length": 8}, "feature": [{"kind": "mean"}], "model": one_feature}, {}),
     }
     found = {}
     for name, (source, options) in jobs.items():
