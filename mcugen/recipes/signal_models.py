@@ -24,7 +24,7 @@ from mcugen.nn.quantize.quantize import quantize
 from mcugen.nn.source import FakeQuant
 from mcugen.recipes.nets import is_net, ranges_of, refuse_options, with_class
 from mcugen.recipes.prepared import ExportOptions
-from mcugen.recipes.trees import prove_trees
+from mcugen.recipes.trees import Ways, prove_trees
 from mcugen.report.summary import bound_text
 from mcugen.target.arena import ArenaPlan, plan_arena
 from mcugen.trees.lower import TREE_PASSES, TreeOptions
@@ -84,7 +84,9 @@ def _with_trees(pipeline: Pipeline, lowered: LoweredChain, options: ExportOption
     columns = tuple(
         Column() if result.dtype.is_float else Column(s, o) for s, o in zip(result.scales, result.offsets, strict=True)
     )
-    tree_options = TreeOptions(InputSpec(result.dtype, columns), options.output, DType.of(options.leaf))
+    ways = Ways(options)
+    leaf = DType.of(options.leaf)
+    tree_options = TreeOptions(InputSpec(result.dtype, columns), options.output, leaf, ways.decide)
     trees = run_passes(model, TREE_PASSES, tree_options)
     proof = prove_trees(model, trees, tree_options.spec)
     bound = score_bound(trees)

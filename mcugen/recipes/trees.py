@@ -43,16 +43,8 @@ def prepare_trees(model: Model, options: ExportOptions, progress: Callable[[str]
     spec_file = load_spec(options.spec) if options.spec else None
     calibration = bind_signals(model, ensemble_of(model).forest, spec_file, options.input_dtype, options.calib)
     progress("lowering")
-    chosen: list[Choices] = []
-
-    def decide(parts: Parts) -> Choices:
-        if options.ways:
-            chosen.append(forced(parts, options.ways, options.max_error))
-        else:
-            chosen.append(choose(parts, options.optimize, _memory(options), options.max_error))
-        return chosen[-1]
-
-    choices = TreeOptions(calibration.spec, options.output, DType.of(options.leaf), decide)
+    ways = Ways(options)
+    choices = TreeOptions(calibration.spec, options.output, DType.of(options.leaf), ways.decide)
     machine = run_passes(model, TREE_PASSES, choices, dumper(options.dump_ir))
     _require_bound(machine, options.max_error)
     progress("computing references")
@@ -72,8 +64,29 @@ def prepare_trees(model: Model, options: ExportOptions, progress: Callable[[str]
         spend_ram=options.optimize != "ram",
         title=describe(model),
         facts=_facts(model, machine, calibration, ref, coverage),
-        details=explain_lines(chosen[0]) if chosen else (_LINEAR,),
+        details=ways.lines(),
     )
+
+
+class Ways:
+    """Decides how the trees of one export are ranked and summed, and remembers what was compared."""
+
+    def __init__(self, options: ExportOptions) -> None:
+        self._options = options
+        self._chosen: Choices | None = None
+
+    def decide(self, parts: Parts) -> Choices:
+        """What the goal of the options asks for, or what they name."""
+        o = self._options
+        if o.ways:
+            self._chosen = forced(parts, o.ways, o.max_error)
+        else:
+            self._chosen = choose(parts, o.optimize, _memory(o), o.max_error)
+        return self._chosen
+
+    def lines(self) -> tuple[str, ...]:
+        """What ``--explain`` prints: the candidates."""
+        return (_LINEAR,) if self._chosen is None else explain_lines(self._chosen)
 
 
 def prove_trees(model: Model, machine: Model, spec: InputSpec) -> Reference:
