@@ -49,7 +49,7 @@ def choose_memory(options: ExportOptions, lower: Callable[[bool], LoweredNet]) -
     DoesNotFitError, with the least that is possible, where no plan is small enough.
     """
     net = lower(False)
-    planes = _planned(net, net.pruned.machine, "fastest layout")
+    planes = _roomy(_planned(net, net.pruned.machine, "fastest layout"))
     if options.optimize != "ram" and (options.max_ram is None or planes.arena.size <= options.max_ram):
         return planes
     net = lower(True)
@@ -71,6 +71,24 @@ def too_small(allowed: int, needed: int) -> DoesNotFitError:
 
 def _planned(net: LoweredNet, machine: Model, about: str) -> MemoryPlan:
     return MemoryPlan(net, machine, plan_arena(machine, machine_ops(machine)), about)
+
+
+def _roomy(plan: MemoryPlan) -> MemoryPlan:
+    """With larger tiles where the arena has room for them anyway while the layer runs."""
+    ops = []
+    for i, op in enumerate(machine_ops(plan.machine)):
+        ops.append(op.with_room(_largest_gap(plan.arena, i)) if isinstance(op, QConv) else op)
+    wide = _planned(plan.net, replace(plan.machine, ops=tuple(ops)), plan.about)
+    return wide if wide.arena.size <= plan.arena.size else plan
+
+
+def _largest_gap(arena: ArenaPlan, i: int) -> int:
+    """Bytes in a row that no value needs while op i runs."""
+    at, gap = 0, 0
+    for start, size in sorted((s.offset, s.size) for s in arena.slots if s.first <= i <= s.last):
+        gap = max(gap, start - at)
+        at = max(at, start + size)
+    return max(gap, arena.size - at)
 
 
 def _small(plan: MemoryPlan) -> MemoryPlan:

@@ -382,13 +382,27 @@ MCG_INLINE void pack_pixels(int any, walk_t *k, uint32_t *dst, uint32_t n)
     const mcg_conv_t *const d = k->d;
     const int32_t stride = d->stride_w;
     const uint32_t next_three = MCG_NN_STEP * (d->groups - 1u) + 2u;
+    const uint32_t in_row = d->in_row, in_col = d->in_col, most = k->most;
+    const int32_t rows = k->rows, cols = k->cols;
+#if MCG_HAS_ASM
+    /* Patches of whole words, each kernel row one run. */
+    const int direct = !any && d->planes == 1u && d->col_runs == 1u && d->run_groups >= 4u &&
+                       (((uintptr_t)k->x | k->row | in_row | in_col) & 3u) == 0u;
+#endif
     uint32_t in_three = 3;
     for (;;) {
         const uint32_t left = (uint32_t)k->left;
-        const uint32_t at = (uint32_t)k->top * d->in_row + left * d->in_col; /* wraps where the patch is outside */
-        if (k->top >= 0 && k->top < k->rows && k->left >= 0 && k->left < k->cols && at <= k->most) {
-            k->src = k->x + at;
-            (any ? pack_inside_any : pack_inside_packed)(k, dst);
+        const uint32_t at = (uint32_t)k->top * in_row + left * in_col; /* wraps where the patch is outside */
+        if (k->top >= 0 && k->top < rows && k->left >= 0 && k->left < cols && at <= most) {
+#if MCG_HAS_ASM
+            if (direct) {
+                (void)pack_words_4(dst, k->x + at, d->run_groups, d->kernel_h, k->row);
+            } else
+#endif
+            {
+                k->src = k->x + at;
+                (any ? pack_inside_any : pack_inside_packed)(k, dst);
+            }
         } else {
             (any ? pack_outside_any : pack_outside_packed)(k, dst);
         }

@@ -33,9 +33,14 @@ MCG_INLINE void expand_rows(const mcg_depthwise_t *d, int16_t *dst, const int8_t
     const uint32_t in_col = d->in_col;
     dst += d->pad_left;
     if (in_col == 1u && n >= 4 && n <= 8) {
+        const int32_t last = n - 4;
         for (; rows > 0; --rows, dst += pitch, x += in_row) {
             widen(dst, x);
-            widen(dst + n - 4, x + n - 4); /* overlaps the first */
+            if (last == 1) {
+                dst[4] = x[4];
+            } else if (last != 0) {
+                widen(dst + last, x + last); /* overlaps the first */
+            }
         }
         return;
     }

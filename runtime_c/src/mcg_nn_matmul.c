@@ -115,9 +115,9 @@ MCG_INLINE void multiply(int any, uint32_t pixels, const block_t *b, const uint3
  *
  * r0 weights, r1 patches, r2-r4 sums of the first channel, r5-r7 of the second, r8 r9 weights, r10 r11 their even
  * bytes, r12 lr words of a pixel. Stack: 0 weights of the pair, 4 bytes that r1 moves back, 8 where a patch enters,
- * 12 end of the weights, 16 y of the block, 20 end of y, 24 bytes to the second channel, 28 to the next pixel, 32 b,
- * 36 y of the pair, 40 packed, 44 pairs left, 48 bytes of weights of a pair, 52 bytes of y of all blocks, 96 the
- * argument blocks. */
+ * 12 end of the weights, 16 y of the block, 20 end of y, 24 bytes to the second channel, 28 to the next pixel, 32
+ * packed, 36 pairs left, 40 whether the last is odd, 44 bytes of where sums start and weights, 48 bytes from the end of
+ * y to the next pair, 52 bytes of y of all blocks, 96 the argument blocks. */
 #define FOUR_SUMS(a, b)             \
     "smlad " a ", r8, r12, " a "\n" \
     "smlad " b ", r9, r12, " b "\n" \
@@ -150,16 +150,20 @@ multiply_3(MCG_UNUSED const block_t *b, MCG_UNUSED const uint32_t *w, MCG_UNUSED
         ".syntax unified\n"
         "push {r4-r11, lr}\n"
         "sub sp, sp, #60\n"
-        "str r1, [sp, #0]\n"
-        "str r0, [sp, #32]\n"
-        "strd r3, r2, [sp, #36]\n"
-        "ldm r0, {r4-r8}\n"        /* groups, pairs, odd, channel, pixel */
-        "str r5, [sp, #44]\n"
-        "str r8, [sp, #28]\n"
-        "lsl r5, r4, #3\n"         /* bytes of weights */
-        "add r5, r5, #32\n"
-        "str r5, [sp, #48]\n"
-        "rsb r9, r4, #0\n"         /* groups that are skipped: -groups modulo 16 */
+        "str r2, [sp, #32]\n"
+        "ldm r0, {r4-r8}\n" /* groups, pairs, odd, channel, pixel */
+        "strd r5, r6, [sp, #36]\n"
+        "strd r7, r8, [sp, #24]\n"
+        "lsl r9, r4, #3\n" /* bytes of weights */
+        "add r9, r9, #8\n"
+        "str r9, [sp, #44]\n"
+        "ldr r10, [sp, #96]\n"
+        "add r10, r10, r10, lsl #1\n"
+        "mul r10, r10, r8\n" /* bytes of y of all blocks */
+        "lsl r7, r7, #1\n"
+        "sub r11, r7, r10\n"
+        "strd r11, r10, [sp, #48]\n"
+        "rsb r9, r4, #0\n" /* groups that are skipped: -groups modulo 16 */
         "and r9, r9, #15\n"
         "add r10, r9, r9, lsl #1\n"
         "lsl r10, r10, #3\n"
@@ -169,26 +173,21 @@ multiply_3(MCG_UNUSED const block_t *b, MCG_UNUSED const uint32_t *w, MCG_UNUSED
         "add r10, r10, r9, lsl #3\n"
         "add r10, r10, #1\n"
         "str r10, [sp, #8]\n"
-        "ldr r4, [sp, #96]\n"
-        "add r4, r4, r4, lsl #1\n"
-        "mul r4, r4, r8\n"
-        "str r4, [sp, #52]\n"
-        "1:\n" /* a pair of channels */
-        "ldr r10, [sp, #32]\n"
-        "ldrd r8, r9, [r10, #8]\n" /* odd, channel */
-        "ldr r12, [sp, #44]\n"
-        "cmp r12, r8\n"
-        "it ls\n"
-        "movls r9, #0\n"
-        "str r9, [sp, #24]\n"
-        "ldrd r8, r1, [sp, #36]\n"
-        "ldrd r9, r10, [sp, #48]\n"
-        "ldr r0, [sp, #0]\n"
-        "add r10, r10, r8\n"
-        "strd r8, r10, [sp, #16]\n"
-        "add r9, r9, r0\n"
-        "sub r9, r9, #24\n"
-        "str r9, [sp, #12]\n"
+        "mov r0, r3\n"
+        "cmp r5, r6\n" /* one pair, and that odd: no second channel */
+        "itt eq\n"
+        "moveq r9, #0\n"
+        "streq r9, [sp, #24]\n"
+        "ldr r11, [sp, #52]\n"
+        "add r9, r0, r11\n"
+        "strd r0, r9, [sp, #16]\n"
+        "mov r0, r1\n"
+        "1:\n" /* a pair of channels: r0 weights */
+        "ldr r10, [sp, #44]\n"
+        "ldr r1, [sp, #32]\n"
+        "add r10, r10, r0\n"
+        "str r0, [sp, #0]\n"
+        "str r10, [sp, #12]\n"
         "2:\n" /* a block of three pixels */
         "ldrd r0, r8, [sp, #0]\n"
         "sub r1, r1, r8\n"
@@ -230,17 +229,22 @@ multiply_3(MCG_UNUSED const block_t *b, MCG_UNUSED const uint32_t *w, MCG_UNUSED
         "str r0, [sp, #16]\n"
         "cmp r0, r11\n"
         "bne 2b\n"
-        "ldr r0, [sp, #0]\n"       /* the next pair */
-        "ldrd r12, r9, [sp, #44]\n"
-        "ldrd r10, r11, [sp, #32]\n"
-        "ldr r8, [r10, #12]\n"
-        "add r0, r0, r9\n"
-        "str r0, [sp, #0]\n"
-        "add r11, r11, r8, lsl #1\n"
-        "str r11, [sp, #36]\n"
-        "subs r12, r12, #1\n"
-        "str r12, [sp, #44]\n"
-        "bne 1b\n"
+        "ldrd r8, r9, [sp, #36]\n" /* the next pair: pairs left, odd */
+        "ldrd r10, r11, [sp, #48]\n"
+        "subs r8, r8, #1\n"
+        "beq 4f\n"
+        "add r10, r10, r0\n"
+        "add r11, r11, r10\n"
+        "strd r10, r11, [sp, #16]\n"
+        "str r8, [sp, #36]\n"
+        "cmp r8, r9\n"
+        "itt eq\n"
+        "moveq r9, #0\n"
+        "streq r9, [sp, #24]\n"
+        "ldr r0, [sp, #12]\n"
+        "add r0, r0, #24\n"
+        "b 1b\n"
+        "4:\n"
         "add sp, sp, #60\n"
         "pop {r4-r11, pc}\n");
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -151,6 +151,12 @@ class QConv(MachineOp):
         room = (_LARGE_TILE_SCRATCH if large else _TILE_SCRATCH) // (8 * self._groups)
         room = max(room, 6) if self._groups * 48 <= 2 * _TILE_SCRATCH else room
         return max(3, min(pixels // 3 * 3, room // 3 * 3, _TILE_PIXELS))
+
+    def with_room(self, scratch: int) -> QConv:
+        """The same layer with larger tiles, as far as they pay and need at most so much scratch."""
+        pixels = self.out_shape[1] * self.out_shape[2]
+        tile = min(scratch // (8 * self._groups) // 3 * 3, pixels // 3 * 3, _TILE_PIXELS)
+        return replace(self, tile=tile) if tile > self._tile else self
 
     @property
     def lag(self) -> int | None:
