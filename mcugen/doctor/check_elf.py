@@ -322,8 +322,8 @@ def _stack_and_heap(program: Program, board: Board) -> Iterator[ElfFinding]:
 
 def initial_stack(program: Program, board: Board) -> int | None:
     """The first word of the vector table: that of the lowest loaded address in flash, or of the whole program."""
-    images = sorted((s.load, s) for s in program.loaded if len(s.data) >= 8 and _in_flash(program, board, s.load))
-    for _, segment in images:
+    images = [s for s in program.loaded if len(s.data) >= 8 and _in_flash(program, board, s.load)]
+    for segment in sorted(images, key=lambda s: s.load):
         stack, reset = (int.from_bytes(segment.data[i : i + 4], "little") for i in (0, 4))
         if reset & ~1 == program.entry or (stack % 4 == 0 and region_of(board, stack - 4) is not None and reset & 1):
             return stack

@@ -92,7 +92,7 @@ def check_script(script: Script, board: Board, needs: Mapping[str, int] = _NO_NE
         findings += _landing_findings(standard, adapted)
     findings += _too_small(script, board, standard if not any(x.problem for x in standard) else adapted, needs)
     findings += _declared(script, board)
-    findings += _fallback_findings(script, board)
+    findings += [*_without_memory(script), *_fallback_findings(script, board)]
     findings += [
         Finding(False, s.name, f"{pattern} is never found here: {taken} in {above.name} takes it first", "reorder them")
         for s, pattern, above, taken in swallowed(script)
@@ -181,6 +181,16 @@ def _declared(script: Script, board: Board) -> list[Finding]:
             what = f"is {region.name} ({memory.origin:#010x}); scripts of the vendor call {owner.name} so"
             found.append(Finding(False, memory.name, what))
     return found
+
+
+def _without_memory(script: Script) -> list[Finding]:
+    """Sections whose place this check cannot tell."""
+    found = []
+    for section in script.sections:
+        if section.region or section.address is not None or not section.inputs or section.name == "/DISCARD/":
+            continue
+        found.append(Finding(False, section.name, "has no memory (> NAME): where it lands, ld decides by attributes"))
+    return found[:3]
 
 
 def _fallback_findings(script: Script, board: Board) -> list[Finding]:

@@ -127,7 +127,10 @@ class _Parser:
 
     def read(self, name: str, text: str) -> None:
         self.scanner.enter(name, text)
-        self.statements("top")
+        try:
+            self.statements("top")
+        except RecursionError:
+            raise self.scanner.fail("is nested too deeply to be a linker script") from None
         if not self.scanner.at_end:
             raise self.scanner.fail(f"{self.scanner.rest()!r} closes nothing")
         self.scanner.leave()

@@ -252,6 +252,16 @@ def test_a_script_that_includes_the_fragment(tmp_path: Path) -> None:
     assert "do        link" not in "\n".join(report_lines(found))
 
 
+def test_a_script_without_memories() -> None:
+    text = (
+        "SECTIONS { . = 0x08000000; .text : { *(.text*) } . = 0x24000000; .data : { *(.data*) } .bss : { *(.bss*) } }"
+    )
+    found = check_script(parse_script(text), BOARD)
+    assert [f.where for f in found.findings if "ld decides" in f.text] == [".text", ".data", ".bss"]
+    assert found.flash_problem
+    assert not found.fits
+
+
 def cli(*words: str) -> tuple[int, str]:
     done = CliRunner().invoke(app, ["check-ld", *words])
     return done.exit_code, done.output

@@ -205,6 +205,7 @@ def test_a_file_that_includes_itself(tmp_path: Path) -> None:
         ("/* no end", "a comment has no end"),
         ("SECTIONS { OVERLAY : { .a { *(.a) } } }", "OVERLAY is not supported"),
         ("}", "'}'"),
+        ("MEMORY { A : ORIGIN = " + "(" * 5000, "nested too deeply"),
     ],
 )
 def test_errors_name_the_line(text: str, message: str) -> None:
