@@ -17,12 +17,16 @@ from mcugen import build as api
 from mcugen import terminal
 from mcugen.cli_checks import checks
 from mcugen.cli_options import (
+    CalibFiles,
     CalibMethod,
     InputType,
     LeafType,
     Optimize,
+    OutFolder,
     Output,
+    Places,
     Project,
+    SpecFiles,
     options_of_each,
     placements_of,
     shapes_of,
@@ -59,23 +63,15 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @app.command()
 def export(
     sources: Sources,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder to write; the model's name by default.")
-    ] = None,
+    out: OutFolder = None,
     name: Annotated[str | None, typer.Option(help="Prefix of all C names; the file's name by default.")] = None,
     board: Annotated[str, typer.Option(help="A board of `mcugen boards`, or none.")] = "stm32h743",
-    spec: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[MODEL=]FILE", help="TOML with scale, offset and missing code per input."),
-    ] = None,
+    spec: SpecFiles = None,
     input_dtype: Annotated[InputType, typer.Option(help="C type of the inputs.")] = InputType.AUTO,
     float32: Annotated[bool, typer.Option("--float32", help="Nets: float32 instead of int8; needs no data.")] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Nets with LSTM or GRU: one time step a call.")] = False,
     output: Annotated[Output, typer.Option(help="Scores, class index, or the prediction as float.")] = Output.RAW,
-    calib: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[MODEL=]FILE", help="Data (npz, npy, csv): reports the error, finds sensor scales."),
-    ] = None,
+    calib: CalibFiles = None,
     calib_method: Annotated[CalibMethod, typer.Option(help="How ranges of a net are chosen.")] = CalibMethod.MINMAX,
     int16: Annotated[list[str] | None, typer.Option(metavar="LAYER", help="Nets: int16 for a layer.")] = None,
     shape: Annotated[list[str] | None, typer.Option(metavar="NAME=1,3,96,96", help="Shape of a dynamic input.")] = None,
@@ -87,9 +83,7 @@ def export(
     max_error: Annotated[
         float | None, typer.Option(help="What short leaves may cost; a bound above it is refused.")
     ] = None,
-    place: Annotated[
-        list[str] | None, typer.Option(metavar="SYMBOL=REGION", help="Put a symbol into a memory.")
-    ] = None,
+    place: Places = None,
     num_iteration: Annotated[int | None, typer.Option(help="Use this many boosting iterations.")] = None,
     start_iteration: Annotated[int, typer.Option(help="Begin with this boosting iteration.")] = 0,
     project: Annotated[Project | None, typer.Option(help="Write a whole project around the model.")] = None,

@@ -5,9 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from mcugen.errors import InputError
 from mcugen.recipes.prepared import ExportOptions
+
+OutFolder = Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write; the model's name by default.")]
+SpecFiles = Annotated[
+    list[str] | None, typer.Option(metavar="[MODEL=]FILE", help="TOML with scale, offset and missing code per input.")
+]
+CalibFiles = Annotated[
+    list[str] | None,
+    typer.Option(metavar="[MODEL=]FILE", help="Data (npz, npy, csv): reports the error, finds sensor scales."),
+]
+Places = Annotated[list[str] | None, typer.Option(metavar="SYMBOL=REGION", help="Put a symbol into a memory.")]
 
 
 class InputType(StrEnum):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 B = "com.st.stm32cube.ide.mcu.gnu.managedbuild"
@@ -87,10 +88,11 @@ def build(project: Path, name: str) -> Path:
         "--specs=nano.specs",
         *core[1:],
     ]
-    objects = []
-    for i, source in enumerate(sources(project, configuration)):
-        objects.append(f"{i}.o")
-        _run([*words, "-c", f"../{source}", "-o", objects[-1]], folder)
+    found = sources(project, configuration)
+    objects = [f"{i}.o" for i in range(len(found))]
+    with ThreadPoolExecutor(2) as pool:  # the compilers are processes of their own
+        calls = [[*words, "-c", f"../{s}", "-o", o] for s, o in zip(found, objects, strict=True)]
+        list(pool.map(lambda call: _run(call, folder), calls))
     script = resolve(value(linker, "tool.c.linker.option.script") or "", project)
     words = [
         "arm-none-eabi-gcc",

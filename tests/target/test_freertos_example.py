@@ -11,6 +11,7 @@ import pytest
 import target_image as ti
 
 import mcugen
+from mcugen.emit.sources import sources_of
 from mcugen.report.profile import profile_json
 from mcugen.target.board import load_board
 
@@ -145,7 +146,8 @@ def test_it_runs_and_counts(export: Path, tmp_path: Path) -> None:
     ]
     words += ["-DMODEL_CYCLES()=(test_cycles += 30000u)", "-DMODEL_BUDGET_CYCLES=29999u"]
     words += [f"-I{tmp_path}", f"-I{EXAMPLE}", f"-I{export}", "main.c", str(EXAMPLE / "model_task.c")]
-    words += [str(p) for p in (*sorted(export.glob("*.c")), *sorted((export / "mcugen").glob("*.c")))]
+    files = {str(p.relative_to(export)): p.read_bytes() for p in export.rglob("*.c")}
+    words += [str(export / p) for p in sources_of(files)]
     done = subprocess.run([*words, "-lm", "-o", "run"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     done = subprocess.run([str(tmp_path / "run")], capture_output=True, text=True, check=False)
