@@ -35,10 +35,18 @@ RESULTS = Path(__file__).parent / "results"
 MODELS = ("reg12_small", "reg12_large", "digits", "cancer", "cancer_nan", "diabetes", "cat")
 #: Ways to use mcugen, as options of an export.
 OURS: dict[str, dict[str, Any]] = {
-    "mcugen": {},
-    "mcugen, all in flash": {"optimize": "ram"},
-    "mcugen, float64 leaves": {"leaf": "float64"},
+    "mcugen speed": {"optimize": "speed"},
+    "mcugen balanced": {},
+    "mcugen size": {"optimize": "size"},
+    "mcugen speed int16": {"optimize": "speed", "input_dtype": "int16"},
+    "mcugen size int16": {"optimize": "size", "input_dtype": "int16"},
+    "mcugen balanced in flash": {"optimize": "ram"},
+    "mcugen balanced float64": {"leaf": "float64"},
 }
+#: Models of counts, whose inputs fit int16.
+COUNTS = ("reg12_small", "reg12_large")
+#: What a reader should know of the figures; kept by hand.
+NOTES: tuple[str, ...] = ()
 _BOARD = "stm32h743"
 _RECORDED = 2_000_000  # instructions to record block by block
 _WRONG = 1e-4  # of the span of the raw scores: no rounding, another leaf
@@ -96,9 +104,9 @@ def _write(rows: list[Row], compiler: CrossCompiler, board: Board) -> None:
     RESULTS.mkdir(exist_ok=True)
     file = RESULTS / "trees.json"
     old = json.loads(file.read_text())["rows"] if file.exists() else []
-    known = {(r["model"], r["tool"]): Row(**r) for r in old}
-    known |= {(r.model, r.tool): r for r in rows}
     tools = [*OURS, *(t.name for t in TOOLS)]
+    known = {(r["model"], r["tool"]): Row(**r) for r in old if r["tool"] in tools}
+    known |= {(r.model, r.tool): r for r in rows}
     rows = sorted(known.values(), key=lambda r: (MODELS.index(r.model), tools.index(r.tool)))
     facts = {"compiler": compiler.version, "board": board.name, "versions": _versions()}
     file.write_text(json.dumps(facts | {"rows": [asdict(r) for r in rows]}, indent=1) + "\n")
@@ -111,22 +119,23 @@ def _model(folder: Path, limit: int, tools: set[str], compiler: CrossCompiler, b
     with tempfile.TemporaryDirectory() as scratch:
         exports = {}
         for n, (name, options) in enumerate(OURS.items()):
+            if (tools and name not in tools) or ("input_dtype" in options and folder.name not in COUNTS):
+                continue
             out = Path(scratch) / str(n)
             mcugen.export(folder / "model.txt", out, mcugen.ExportOptions(name="model", **options))
             exports[name] = open_folder(out)
-        inputs = _inputs(folder, limit, exports["mcugen"])
-        outputs = inputs.data_raw.shape[1]
         for name, export in exports.items():
-            if not tools or name in tools:
-                found.append(
-                    _measure(folder.name, name, "-O2", export.board_model(), _meaning(export), inputs, compiler, board)
-                )
-                _tell(found[-1])
-    for tool in TOOLS:
-        if tools and tool.name not in tools:
-            continue
+            model, inputs = export.board_model(), _inputs(folder, limit, export)
+            found.append(_measure(folder.name, name, "-O2", model, _meaning(export), inputs, compiler, board))
+            _tell(found[-1])
+        asked = [t for t in TOOLS if not tools or t.name in tools]
+        if asked:
+            plain = Path(scratch) / "plain"
+            mcugen.export(folder / "model.txt", plain, mcugen.ExportOptions(name="model", ways="search+tables"))
+            inputs = _inputs(folder, limit, open_folder(plain))
+    for tool in asked:
         try:
-            model = foreign_model(tool.generator, folder / "model.txt", outputs)
+            model = foreign_model(tool.generator, folder / "model.txt", inputs.data_raw.shape[1])
             found.append(_measure(folder.name, tool.name, tool.opt, model, (1.0, 0.0), inputs, compiler, board))
         except RefusedError as e:
             found.append(Row(folder.name, tool.name, tool.opt, f"refuses: {e}"))
@@ -142,10 +151,10 @@ def _meaning(export: ExportedFolder) -> tuple[float, float]:
 
 
 def _inputs(folder: Path, limit: int, export: ExportedFolder) -> Inputs:
-    """Raw scores are LightGBM's, for the float32 inputs that every tool gets."""
+    """Raw scores are LightGBM's, for inputs of the type that the export takes: float32, or int16."""
     booster = lightgbm.Booster(model_file=str(folder / "model.txt"))
-    x = np.load(folder / "expected.npz")["x"][:limit].astype(np.float32)
-    edge = export.golden().of_role("input")[0].data.astype(np.float32)
+    edge = export.golden().of_role("input")[0].data
+    x = np.load(folder / "expected.npz")["x"][:limit].astype(edge.dtype)
 
     def raw(rows: Array) -> Array:
         with np.errstate(invalid="ignore"):  # categories that no integer holds
@@ -235,7 +244,44 @@ def _cells(r: Row) -> list[str]:
         f"{r.error / r.span:.1e}",
         f"{r.wrong_data} of {r.rows}",
         f"{r.wrong_edge} of {r.edges}",
+        f"{r.seconds:.0f}",
     ]
+
+
+def _summary(rows: list[Row]) -> list[str]:
+    """One line a model: ours beside the best of the others; cycles in the middle of their range."""
+    found = {(r.model, r.tool): r for r in rows if not r.failure}
+    lines = [
+        "",
+        "## Side by side",
+        "",
+        "KB / instructions / cycles, in the middle of their range (1 KB = 1,000 bytes).",
+        "",
+    ]
+    columns = ("mcugen speed", "mcugen balanced", "mcugen size", "m2cgen", "tl2cgen", "tl2cgen quantize")
+    lines += [f"| model | {' | '.join(columns)} | speed gains | size gains |", "|" + "---|" * (len(columns) + 3)]
+    for name in dict.fromkeys(r.model for r in rows):
+        cells = [_short(found.get((name, tool))) for tool in columns]
+        mine, small = found.get((name, "mcugen speed")), found.get((name, "mcugen size"))
+        others = [_middle(found[name, t]) for t in ("m2cgen", "tl2cgen") if (name, t) in found]
+        quantized = found.get((name, "tl2cgen quantize"))
+        gain = f"{min(others) / _middle(mine):.1f}" if mine and others else ""
+        less = f"{_middle(quantized) / _middle(small):.1f}" if small and quantized else ""
+        lines.append(f"| {name} | {' | '.join(cells)} | {gain} | {less} |")
+    lines += [
+        "",
+        "Speed gains: cycles of the better of m2cgen and tl2cgen by those of `speed`. Size gains: cycles of tl2cgen",
+        "quantize by those of `size`.",
+    ]
+    return lines
+
+
+def _middle(r: Row) -> float:
+    return (r.low + r.high) / 2
+
+
+def _short(r: Row | None) -> str:
+    return "refuses" if r is None else f"{r.flash / 1000:.1f} / {r.mean:,.0f} / {_middle(r):,.0f}"
 
 
 def _markdown(rows: list[Row], facts: dict[str, Any]) -> str:
@@ -245,12 +291,27 @@ def _markdown(rows: list[Row], facts: dict[str, Any]) -> str:
         "",
         f"{facts['compiler']}, emulated {facts['board']}; {versions}. Written by `python benchmarks/trees.py MODELS`.",
         "",
-        "Every tool gets float32 inputs and gives raw scores. Bytes are what the model adds to an image. Instructions",
+        "Every tool gets float32 inputs (rows named int16: int16) and gives raw scores. In flash: nothing in RAM.",
+        "Bytes are what the model adds to an image. Instructions",
         "are counted, cycles are estimated, not measured (docs/profile.md). Error: largest, as a part of the span of",
         "the raw scores. Wrong: rows that reach another leaf than LightGBM, on data, and on vectors at thresholds,",
         "zeros, infinities and NaN.",
+        *_summary(rows),
+        *NOTES,
     ]
-    head = ("tool", "flash", "RAM", "stack", "instructions", "max", "cycles", "error", "wrong, data", "wrong, edges")
+    head = (
+        "tool",
+        "flash",
+        "RAM",
+        "stack",
+        "instructions",
+        "max",
+        "cycles",
+        "error",
+        "wrong, data",
+        "wrong, edges",
+        "build, s",
+    )
     for name in dict.fromkeys(r.model for r in rows):
         lines += ["", f"## {name}", "", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
         for r in (r for r in rows if r.model == name):

@@ -120,6 +120,7 @@ def export(
         check=check,
         compiler=compiler,
         project=project.value if project is not None else None,
+        explain=explain,
     )
     each = options_of_each([api.model_name(s) for s in sources], options, spec or [], calib or [])
     with terminal.progress_bar(api.EXPORT_STEPS * len(sources)) as progress:

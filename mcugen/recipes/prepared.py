@@ -31,8 +31,9 @@ _CHOICES = {
 class ExportOptions:
     """What ``mcugen export`` can be told; the defaults are those of the command line.
 
-    ``ways``, such as ``lookup+packed``, takes the place of the choice that ``optimize`` makes for trees: for
-    measurements and tests, and not on the command line.
+    ``explain``: also measure the candidates of a tree model, where a cross compiler is found. ``ways``, such as
+    ``lookup+packed``, takes the place of the choice that ``optimize`` makes for trees: for measurements and tests,
+    and not on the command line.
     """
 
     name: str | None = None
@@ -59,6 +60,7 @@ class ExportOptions:
     check: bool = False
     compiler: str | None = None
     project: str | None = None
+    explain: bool = False
     ways: str = ""
 
     def validate(self) -> None:

@@ -13,6 +13,7 @@ from mcugen.emit.model import Vectors
 from mcugen.errors import InputError, UnsupportedError
 from mcugen.frontends.calibrate import Calibration, bind_signals
 from mcugen.frontends.spec import load_spec
+from mcugen.recipes.measure import measured_lines
 from mcugen.recipes.prepared import ExportOptions, Prepared, dumper
 from mcugen.report.summary import bound_text, distance_text
 from mcugen.target.board import load_board
@@ -49,6 +50,9 @@ def prepare_trees(model: Model, options: ExportOptions, progress: Callable[[str]
     _require_bound(machine, options.max_error)
     progress("computing references")
     ref, coverage, golden = _vectors(model, machine, calibration)
+    details = ways.lines()
+    if options.explain and ways.chosen is not None:
+        details += measured_lines(model, choices, options, ways.chosen, ref.x)
     return Prepared(
         machine=machine,
         arena=None,
@@ -64,7 +68,7 @@ def prepare_trees(model: Model, options: ExportOptions, progress: Callable[[str]
         spend_ram=options.optimize != "ram",
         title=describe(model),
         facts=_facts(model, machine, calibration, ref, coverage),
-        details=ways.lines(),
+        details=details,
     )
 
 
@@ -73,20 +77,20 @@ class Ways:
 
     def __init__(self, options: ExportOptions) -> None:
         self._options = options
-        self._chosen: Choices | None = None
+        self.chosen: Choices | None = None
 
     def decide(self, parts: Parts) -> Choices:
         """What the goal of the options asks for, or what they name."""
         o = self._options
         if o.ways:
-            self._chosen = forced(parts, o.ways, o.max_error)
+            self.chosen = forced(parts, o.ways, o.max_error)
         else:
-            self._chosen = choose(parts, o.optimize, _memory(o), o.max_error)
-        return self._chosen
+            self.chosen = choose(parts, o.optimize, _memory(o), o.max_error)
+        return self.chosen
 
     def lines(self) -> tuple[str, ...]:
         """What ``--explain`` prints: the candidates."""
-        return (_LINEAR,) if self._chosen is None else explain_lines(self._chosen)
+        return (_LINEAR,) if self.chosen is None else explain_lines(self.chosen)
 
 
 def prove_trees(model: Model, machine: Model, spec: InputSpec) -> Reference:

@@ -117,8 +117,13 @@ def _summing(parts: Parts) -> dict[str, Numbers]:
             "b_nodes": nodes,
             "b_few": nodes / repeats,
             "b_tables": sets,
+            "b_leaves": _LEAF_BYTES[parts.leaf] * (nodes + trees),
         },
     }
+
+
+#: Bytes that a leaf of a type takes in code beyond those of a short one.
+_LEAF_BYTES = {DType.I16: 0.0, DType.I32: 5.0, DType.F32: 6.0, DType.F64: 10.0}
 
 
 def _distinct_tests(parts: Parts) -> float:
@@ -183,11 +188,12 @@ _SUMMING: dict[str, Numbers] = {
         "b_nodes": 10.2,
         "b_few": 15.8,
         "b_tables": 0.5,
+        "b_leaves": 1.0,
     },
 }
 #: Cycles an instruction without waits for memory.
 _PACE = {"tables": 1.1, "packed": 1.25, "branches": 1.62}
-_CALL_INSTRUCTIONS, _CALL_BYTES = 24, 140
+_CALL_INSTRUCTIONS, _CALL_BYTES = 24, 300
 #: Bytes that an instruction of a tree fetches, with those beside it; bytes a node takes at most, for its place.
 _FETCHED, _NODE_ROOM = 5.0, 20.0
 

@@ -14,6 +14,7 @@ from tree_models import Leaf, Split, forest_of, lower, model_of, spec_of
 
 from mcugen import build
 from mcugen.core.types import DType
+from mcugen.emulate.toolchain import find_cross_compiler
 from mcugen.errors import InputError
 from mcugen.trees.choose import GOALS, Choices, choose, explain_lines
 from mcugen.trees.costs import Features, Memory, estimate
@@ -98,6 +99,21 @@ def test_command_options(tmp_path: Path) -> None:
         build.export(MODELS / "nan.txt", tmp_path / "bound", name="m", max_error=1e-12, board="none")
     with pytest.raises(InputError, match="ways"):
         build.export(MODELS / "nan.txt", tmp_path / "ways", name="m", ways="magic+tables", board="none")
+
+
+def test_explain_measures(tmp_path: Path) -> None:
+    """Every possible candidate is built and run where a cross compiler is found; without a board none is."""
+    done = build.export(MODELS / "nan.txt", tmp_path / "none", name="m", explain=True, board="none")
+    assert done.report.details[-1] == "not measured: no board"
+    try:
+        find_cross_compiler()
+    except InputError:
+        pytest.skip("no cross compiler")
+    pytest.importorskip("unicorn")
+    done = build.export(MODELS / "nan.txt", tmp_path / "board", name="m", explain=True)
+    measured = [line for line in done.report.details if line.endswith("cycles (estimated)")]
+    assert len(measured) == 9
+    assert all(int(line.split(" bytes")[0].split()[-1].replace(",", "")) < 2000 for line in measured)
 
 
 def test_estimates_agree_with_measurements() -> None:

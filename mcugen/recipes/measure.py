@@ -1,0 +1,80 @@
+"""What --explain measures of the candidates for a tree model: each built for its board, and run on the emulated one."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from mcugen.core.passes import evaluate, run_passes
+from mcugen.core.types import Array, Model
+from mcugen.emit.model import Vectors, items_of, model_files, runtime_files
+from mcugen.emulate.cycles import estimate
+from mcugen.emulate.image import BoardModel, build_image
+from mcugen.emulate.isa import Decoder
+from mcugen.emulate.machine import EmulatedBoard
+from mcugen.emulate.toolchain import CrossCompiler, find_cross_compiler
+from mcugen.errors import McugenError
+from mcugen.recipes.prepared import ExportOptions
+from mcugen.target.board import Board, load_board
+from mcugen.target.placement import place
+from mcugen.trees.choose import Candidate, Choices, forced
+from mcugen.trees.lower import TREE_PASSES, TreeOptions
+
+_ROWS = 40
+_RUNTIME = {"flash": 600}
+
+
+def measured_lines(
+    model: Model, passes: TreeOptions, options: ExportOptions, choices: Choices, x: Array
+) -> tuple[str, ...]:
+    """A line for each candidate that is possible, or one that says why nothing was measured.
+
+    ``model``: of source ops; ``x`` (N, F): rows of the input type, of which a few are run.
+    """
+    if options.board in (None, "none"):
+        return ("not measured: no board",)
+    try:
+        board, compiler = load_board(options.board), find_cross_compiler()
+        rows = x[np.unique(np.linspace(0, len(x) - 1, _ROWS).astype(np.int64))]
+        lines = [f"measured with {compiler.version}, -O2, on {len(rows)} test vectors, which take rare ways:"]
+        for candidate in choices.candidates:
+            if candidate.cost is not None:
+                lines.append(_measure(model, passes, options, candidate, rows, board, compiler))
+    except McugenError as e:
+        return (f"not measured: {e.where}: {e.what}",)
+    return tuple(lines)
+
+
+def _measure(
+    model: Model,
+    passes: TreeOptions,
+    options: ExportOptions,
+    candidate: Candidate,
+    x: Array,
+    board: Board,
+    compiler: CrossCompiler,
+) -> str:
+    """Flash, mean instructions and the range of cycles of one candidate."""
+    ways = f"{candidate.ranking}+{candidate.summing}"
+    choose = partial(forced, ways=ways, limit=options.max_error)
+    machine = run_passes(model, TREE_PASSES, TreeOptions(passes.spec, passes.output, passes.leaf, choose))
+    plan = place(items_of(machine), board, {}, _RUNTIME, spend_ram=options.optimize != "ram")
+    y = evaluate(machine, {machine.inputs[0]: x[:1]})[machine.outputs[0]]
+    files = model_files(machine, plan, passes.output, Vectors(x[:1], y), "measured") | runtime_files(plan)
+    x_type, y_type = machine.types[machine.inputs[0]], machine.types[machine.outputs[0]]
+    content = {path: text.encode() for path, text in files.items()}
+    regions = {a.item.symbol: a.region for a in plan.assignments}
+    built = BoardModel(
+        machine.name, content, x_type.dtype, x_type.count, y_type.dtype, y_type.count, board.name, regions
+    )
+    image = build_image(built, board, compiler, "-O2")
+    emulated = EmulatedBoard(image, board)
+    _, counts = emulated.run(built, x)
+    executions = [e for e in emulated.record(built, x) if e is not None]
+    cycles = estimate(executions, Decoder(tuple((s.address, s.data) for s in image.elf.segments)), board)
+    flash = image.model_bytes[board.home.name]
+    return (
+        f"{candidate.name:17}  {flash:8,} bytes  {np.mean(counts):10,.0f} instructions  "
+        f"{cycles.low:9,.0f} to {cycles.high:,.0f} cycles (estimated)"
+    )
