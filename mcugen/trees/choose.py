@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mcugen.core.types import DType
 from mcugen.errors import InputError, InternalError, UnsupportedError
-from mcugen.trees.branches import MOST_DEPTH
+from mcugen.trees.branches import MOST_DEPTH, MOST_NODES, MOST_TREE_NODES
 from mcugen.trees.costs import Estimate, Features, Memory, columns_obstacle, estimate, features
 from mcugen.trees.leaves import PackedLeaves, pack_leaves
 from mcugen.trees.narrow import Narrow, narrow_leaves, score_spread
@@ -18,6 +18,9 @@ from mcugen.trees.parts import Parts
 RANKINGS = ("search", "lookup", "coarse")
 SUMMINGS = ("tables", "packed", "branches")
 _COARSE_LEAVES = "short leaves are not exact enough"
+#: Nodes that compile as code in some seconds: more are left to who asks for speed.
+_QUICK_NODES = 6000
+_SLOW_CODE = f"more than {_QUICK_NODES:,} nodes of code compile slowly; --optimize speed has them"
 #: What may be asked for: ``ram`` is ``balanced`` with nothing in fast memory.
 GOALS = ("balanced", "speed", "size", "ram")
 #: ``balanced`` takes at most so many times the flash of ``size``; ``size`` so many times the smallest.
@@ -89,6 +92,8 @@ def choose(parts: Parts, goal: str, memory: Memory, limit: float | None = None) 
     """
     leaves = {way: stored_leaves(parts, way, limit) for way in SUMMINGS if summing_obstacle(parts, way) is None}
     costs = features(parts)
+    if goal != "speed" and parts.tables.column.size > _QUICK_NODES:
+        leaves["branches"] = None
     candidates = tuple(_candidate(parts, r, s, leaves, costs, memory) for s in SUMMINGS for r in RANKINGS)
     usable = [(c, c.cost) for c in candidates if c.cost is not None]
     least = min(cost.flash for _, cost in usable)
@@ -113,7 +118,7 @@ def _candidate(
 ) -> Candidate:
     obstacle = ranking_obstacle(parts, ranking) or summing_obstacle(parts, summing)
     if obstacle is None and leaves.get(summing) is None:
-        obstacle = _COARSE_LEAVES
+        obstacle = _COARSE_LEAVES if summing == "packed" else _SLOW_CODE
     if obstacle is not None:
         return Candidate(ranking, summing, None, obstacle)
     return Candidate(ranking, summing, estimate(costs, ranking, summing, memory))
@@ -179,8 +184,12 @@ def summing_obstacle(parts: Parts, summing: str) -> str | None:
     if parts.source.value.shape[1] != 1:
         return "leaves of several values"
     if summing == "branches":
-        deep = parts.tables.deepest
-        return f"trees {deep} nodes deep, {MOST_DEPTH} is the limit" if deep > MOST_DEPTH else None
+        deep, largest, nodes = parts.tables.deepest, int(parts.tables.sizes.max(initial=0)), parts.tables.column.size
+        if deep > MOST_DEPTH:
+            return f"trees {deep} nodes deep, {MOST_DEPTH} is the limit"
+        if largest > MOST_TREE_NODES:
+            return f"a tree of {largest:,} nodes, {MOST_TREE_NODES:,} is the limit of code"
+        return f"{nodes:,} nodes, {MOST_NODES:,} is the limit of code" if nodes > MOST_NODES else None
     if parts.leaf.is_float or parts.leaf is DType.I32:
         return f"leaves of type {parts.leaf.label}"
     if parts.tables.has_sets:

@@ -97,7 +97,7 @@ def _summing(parts: Parts) -> dict[str, Numbers]:
     leaf = parts.leaf.size * outputs
     sets = 4.0 * t.set_words.size
     share = float(np.mean(t.column >= t.first_set)) if t.column.size else 0.0
-    repeats = nodes / max(_distinct_tests(parts), 1.0)
+    repeats = max(nodes, 1.0) / max(_distinct_tests(parts), 1.0)
     size = 2.0 if t.sizes.max(initial=0) <= 0xFFFF else 4.0
     return {
         "tables": {

@@ -21,6 +21,11 @@ from mcugen.trees.support import code_item, table_item
 #: Bytes a node and its leaf take at most, as GCC optimizes these functions in any build (13 to 20 on seven models).
 _NODE_BYTES = 20
 
+_NO_FAST_MATH = """\
+#if defined(__FAST_MATH__)
+#error "mcugen: float sums lose their order under -ffast-math; build without it, or export with --leaf int16"
+#endif"""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SumBranches(Summing):
@@ -120,7 +125,9 @@ class SumBranches(Summing):
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
         functions = [self._function(prefix, i, group, names) for i, group in enumerate(self.groups)]
-        text = "\n".join(["MCG_BRANCHES_BEGIN", *functions, "MCG_BRANCHES_END", self._sum(prefix, names)])
+        # Floats keep the order of the library.
+        guard = [] if self.sum_dtype is DType.I32 else [_NO_FAST_MATH]
+        text = "\n".join([*guard, "MCG_BRANCHES_BEGIN", *functions, "MCG_BRANCHES_END", self._sum(prefix, names)])
         call = f"{prefix}_sum({args[0]}, {results[0]});"
         return OpText(("mcg_trees_branch.h",), text, call, f"{prefix}_sum_leaves({args[0]}, leaf);")
 
