@@ -203,13 +203,18 @@ class Lookup:
     cells: Array
 
 
-_LOOKUP_SHARE = 0.1  # instructions that one byte of a small table must save
+_LOOKUP_SHARE = 0.1  # instructions that one byte of a small table must save, and more where walking takes most
+_LOOKUP_WALK = 300.0  # instructions of walking for each column from which ranks are the smaller part
 _LOOKUP_STEP = 8.0  # instructions of one more comparison
 
 
-def make_lookup(columns: Columns) -> Lookup:
-    """The table of each column that saves more instructions than its bytes are worth."""
-    found = [_lookup(keys) for keys in parts(columns.keys, columns.count)]
+def make_lookup(columns: Columns, walk: float) -> Lookup:
+    """The table of each column that saves more instructions than its bytes are worth.
+
+    ``walk``: instructions that the trees take in a prediction, about.
+    """
+    share = _LOOKUP_SHARE * max(1.0, walk / (_LOOKUP_WALK * max(columns.n_numeric, 1)))
+    found = [_lookup(keys, share) for keys in parts(columns.keys, columns.count)]
     return Lookup(
         peel=np.array([f[0] for f in found], np.int64),
         unit=np.array([f[1] for f in found], np.int64),
@@ -241,7 +246,7 @@ def lookup_cells(keys: Array, peel: int, shift: int) -> Array:
     return np.append(below, below[-1] + count[-1])
 
 
-def _lookup(keys: Array) -> tuple[int, int, int, Array]:
+def _lookup(keys: Array, share: float) -> tuple[int, int, int, Array]:
     """Peel, unit, the shift from units to cells, and the cells."""
     best, found = float("inf"), (0, 0, 0, _NONE)
     for peel in (0, 1) if keys.size > 1 and keys[0] < keys[1] else (0,):
@@ -251,8 +256,8 @@ def _lookup(keys: Array) -> tuple[int, int, int, Array]:
             cells = lookup_cells(keys, peel, unit + shift)
             inside = np.diff(cells)
             steps = inside * np.minimum((inside + 1.0) / 2, np.log2(inside + 1.0) + 1)
-            cost = _LOOKUP_STEP * float(steps.sum() / max(inside.sum(), 1)) + _LOOKUP_SHARE * cells.size
-            cost += _LOOKUP_SHARE * 2 * keys.size * (span > DType.U16.max)
+            cost = _LOOKUP_STEP * float(steps.sum() / max(inside.sum(), 1)) + share * cells.size
+            cost += share * 2 * keys.size * (span > DType.U16.max)
             if cost < best:
                 best, found = cost, (peel, unit, shift, cells)
     return found

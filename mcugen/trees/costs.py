@@ -21,6 +21,8 @@ Numbers = dict[str, float]
 
 #: Beyond this, tables for each column would take long to make, and code for each column to compile.
 MOST_COLUMNS = 2000
+#: Instructions of a step through 16-bit words, for what tables of ranks are worth beside it.
+WALK = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def _ranking(parts: Parts) -> dict[str, Numbers]:
     if columns_obstacle(c) is not None:
         return found
     if key <= 4:
-        lookup = make_lookup(c)
+        lookup = make_lookup(c, WALK * parts.tables.steps[0])
         inside = np.diff(lookup.cells)
         found["lookup"] = {
             "i_columns": float(c.n_columns),

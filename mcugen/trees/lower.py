@@ -16,6 +16,7 @@ from mcugen.trees.branches import order_trees
 from mcugen.trees.choose import Choices, Chooser, plain_choice
 from mcugen.trees.coarse import make_coarse, make_lookup
 from mcugen.trees.columns import Columns, code_nodes
+from mcugen.trees.costs import WALK
 from mcugen.trees.decisions import decide_nodes
 from mcugen.trees.forest import LinearLeaves
 from mcugen.trees.layout import Layout, lay_out
@@ -178,7 +179,7 @@ class _Lowering:
             coarse = make_coarse(columns, spec.dtype, tables.low_share())
             op = RankCoarse(*operands, spec.dtype, columns, has, sentinel, coarse)
         elif way == "lookup":
-            op = RankLookup(*operands, spec.dtype, columns, has, sentinel, make_lookup(columns))
+            op = RankLookup(*operands, spec.dtype, columns, has, sentinel, make_lookup(columns, WALK * tables.steps[0]))
         else:
             op = RankInputs(*operands, spec.dtype, columns, has, sentinel)
         self._add(op, "rank", TensorType((max(columns.n_columns, 1),), columns.rank_dtype))

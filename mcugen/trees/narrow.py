@@ -24,6 +24,7 @@ from mcugen.trees.leaves import (
 )
 
 _MOST_OCTAVES = 10  # between the coarsest and the finest unit
+_FEW_OCTAVES = (0, 1, 2, 3)
 _FINER = 400  # tries
 #: Units within an octave: one, then more, as long as the bound asks for them.
 _STEPS = (0, 1, 2, 3, 4)
@@ -64,9 +65,15 @@ def narrow_leaves(source: LeafSource, wanted: Narrow) -> PackedLeaves | None:
     half = (source.high() / 2 - source.low() / 2)[:, 0]
     if not np.isfinite(half).all() or not 1e-200 < half.max(initial=0.0) < 1e200:
         return None
-    unit = np.maximum(half / (wanted.most - 0.5), half.max() / (wanted.most - 0.5) / 2.0**_MOST_OCTAVES)
+    own = half / (wanted.most - 0.5)
+    unit = np.maximum(own, own.max() / 2.0**_MOST_OCTAVES)
     found: PackedLeaves | None = None
     if wanted.strict:
+        # Few units make few groups of trees: those are taken where they keep half of the bound.
+        for octaves in _FEW_OCTAVES if wanted.error is not None else ():
+            found = _try(source, np.maximum(own, own.max() / 2.0**octaves), 0, wanted.most)
+            if found is not None and wanted.error is not None and found.bound.error <= wanted.error / 2:
+                return found
         for bits in _STEPS:
             found = _try(source, unit, bits, wanted.most)
             if found is not None and (wanted.error is None or found.bound.error <= wanted.error):

@@ -53,8 +53,8 @@ typedef struct {
 
 /* Trees that stand together: how many, the sum they add to, and the units that their leaves count. */
 typedef struct {
-    int32_t trees;
-    int32_t output;
+    uint16_t trees;
+    uint16_t output;
     int32_t units;
 } mcg_tree_group_t;
 

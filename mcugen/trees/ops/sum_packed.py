@@ -20,6 +20,7 @@ from mcugen.trees.summing import Summing
 from mcugen.trees.support import code_item, define, table_item
 
 _CODE_BYTES = 330
+_GROUP = np.dtype([("trees", "<u2"), ("output", "<u2"), ("units", "<i4")])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +63,7 @@ class SumPacked(Summing):
         t, w, leaves = self.tables, self.table, self.leaves
         ok = rank.shape == (max(t.n_columns, 1),) and score.shape == (self._outputs,) and score.dtype is DType.I32
         ok = ok and leaves.leaf.shape == (t.column.size + t.n_trees, 1) and not t.has_sets
-        ok = ok and np.array_equal(np.sort(w.order), np.arange(t.n_trees))
+        ok = ok and self._outputs <= DType.U16.max and np.array_equal(np.sort(w.order), np.arange(t.n_trees))
         ok = ok and int(np.abs(leaves.leaf.astype(np.int64)).max()) <= self.bits.most
         if not ok:
             raise InternalError(str(self.loc), "SumPacked: tables do not fit the types of its operands")
@@ -140,9 +141,11 @@ class SumPacked(Summing):
             ctype = f"uint{8 * sizes.itemsize}_t"
             found.append(table_item(f"{prefix}_sizes", ctype, sizes, t.n_trees, "words of each tree"))
         groups = self._groups
+        rows = np.zeros(len(groups), _GROUP)
+        rows["trees"], rows["output"], rows["units"] = groups.T
         about = "trees of one unit: how many, output, units"
-        rows = groups.astype(np.int32)
-        found.append(table_item(f"{prefix}_groups_of_trees", "mcg_tree_group_t", rows, len(groups), about))
+        item = table_item(f"{prefix}_groups_of_trees", "mcg_tree_group_t", rows, len(groups), about)
+        found.append(replace(item, align=4))
         base = self.leaves.base.astype(np.int32)
         found.append(table_item(f"{prefix}_base", "int32_t", base, self._outputs, "where the sums start"))
         return tuple(found)

@@ -29,7 +29,7 @@ MCG_SECTION(".rodata.mcugen.small_nodes") static _Alignas(4) const uint16_t smal
     0x6498,
 };
 
-/* trees of one unit: how many, output, units: 12 bytes. */
+/* trees of one unit: how many, output, units: 8 bytes. */
 MCG_SECTION(".rodata.mcugen.small_groups_of_trees") static const mcg_tree_group_t small_groups_of_trees[1] = {
     {2, 0, 1},
 };
