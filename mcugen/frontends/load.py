@@ -61,9 +61,11 @@ def load_source(
 
 def _load_model(source: Any, name: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Model:
     """The model of a pipeline: a file or an object that is no pipeline itself."""
-    model = load_source(source, name, shapes=shapes)
+    where = Path(source).name if isinstance(source, str | Path) else type(source).__name__
+    # Before it is read: a file may name itself.
+    chain = where.lower().endswith(".toml")
+    model = None if chain else load_source(source, name, shapes=shapes)
     if not isinstance(model, Model):
-        where = Path(source).name if isinstance(source, str | Path) else type(source).__name__
         raise InputError(where, "is a signal chain, not a model", "give a model.txt or an .onnx")
     return model
 

@@ -107,6 +107,8 @@ def _pipeline(
     if wanted is not None:
         check_prefix(wanted, f"{file}: [signal]: name")
     chain = chain_of(tables, file, name, digest)
+    if tables.window is None and tables.model is not None:
+        raise InputError(f"{file}: [model]", "a model needs features to read", "write [window] and [[feature]]")
     model = load_model()
     if model is None:
         if tables.window is not None and not tables.feature:

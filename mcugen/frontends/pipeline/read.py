@@ -21,6 +21,11 @@ _TABLES: Mapping[str, type[BaseModel] | None] = {
     "feature": schema.FeatureTable,
     "model": schema.ModelTable,
 }
+#: Complaints of pydantic in the words of TOML.
+_PLAIN = {"tuple_type": "must be a list", "model_type": "must be a table", "bool_type": "must be true or false"}
+#: What an empty list lacks.
+_FILLED = {"channels": "name one, or leave it out", "kind": "name at least one"}
+_FILLED |= dict.fromkeys(("sos", "b", "a", "weights", "taps"), "give at least one number")
 _MANY = ("channel", "filter", "feature")
 _FILTERS: Mapping[str, type[BaseModel]] = {
     kind: cls
@@ -66,7 +71,7 @@ def _explained(file: str, tables: Mapping[str, Any], error: ValidationError) -> 
         brackets = f"[[{top}]]" if top in _MANY else f"[{top}]"
         if kind in ("missing", "too_short"):
             return InputError(file, f"has no {brackets} table")
-        return InputError(f"{file}: {top}", f"{first['msg']}", f"write {brackets}")
+        return InputError(f"{file}: {top}", "is no table", f"write {brackets}")
     rest = list(loc[1:])
     place = f"{file}: [{top}]"
     if top in _MANY:
@@ -97,12 +102,11 @@ def _field_fault(place: str, top: str, rest: list[Any], fault: dict[str, Any]) -
     if kind == "literal_error":
         known = fault["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", ")
         hint = nearest(found, known) if isinstance(found, str) else ""
+        hint = "" if hint.startswith("known") else hint  # they are named already
         return InputError(at, f"{text[:40]} is not one of {', '.join(known)}", hint)
-    if kind in ("too_short", "tuple_type") and isinstance(found, list | tuple) and not found:
-        return InputError(
-            at, "is empty", "give at least one number" if key != "channels" else "name one, or leave it out"
-        )
+    if isinstance(found, list | tuple | str) and not found:
+        return InputError(at, "is empty", _FILLED.get(key, ""))
     if kind == "finite_number":
         return InputError(at, "is NaN or infinite")
-    what = str(fault["msg"]).replace("Input should be ", "must be ")
+    what = _PLAIN.get(kind) or str(fault["msg"]).replace("Input should be ", "must be ")
     return InputError(at, f"{what[:1].lower()}{what[1:]}, found {text[:40]}")

@@ -47,7 +47,7 @@ class Channel(Table):
     unit: str = ""
     low: Number | None = None
     high: Number | None = None
-    dma: bool = False
+    dma: Annotated[bool, Field(strict=True)] = False
 
 
 class FilterTable(Table):
@@ -61,7 +61,7 @@ class _Designed(FilterTable):
 
     order: Annotated[int, Field(strict=True, ge=1, le=20)]
     type: Band = "lowpass"
-    cutoff: Number | Annotated[tuple[Number, Number], Field()]
+    cutoff: Number | tuple[Number, ...]
 
 
 class Butter(_Designed):
@@ -135,7 +135,7 @@ class FirWin(FilterTable):
     kind: Literal["firwin"]
     length: Annotated[int, Field(strict=True, ge=1, le=4096)]
     type: Band = "lowpass"
-    cutoff: Number | Annotated[tuple[Number, Number], Field()]
+    cutoff: Number | tuple[Number, ...]
     window: Name = "hamming"
 
 
