@@ -27,7 +27,7 @@ from mcugen.recipes.prepared import ExportOptions
 from mcugen.recipes.trees import Ways, prove_trees
 from mcugen.report.summary import bound_text
 from mcugen.target.arena import ArenaPlan, plan_arena
-from mcugen.trees.lower import TREE_PASSES, TreeOptions
+from mcugen.trees.lower import TREE_PASSES, TreeOptions, select_output
 from mcugen.trees.proof import score_bound
 from mcugen.trees.signals import InputSpec
 from mcugen.trees.signals import Signal as Column
@@ -99,7 +99,8 @@ def _with_trees(pipeline: Pipeline, lowered: LoweredChain, options: ExportOption
     value = {"raw": model.outputs[0], "proba": model.outputs[-1]}.get(options.output, "class")
     names = model.labels if last.count > 1 and model.labels else ("result",) * last.count
     lines = (("bound", bound_text(bound, proof.worst, proof.high - proof.low)),)
-    return Joined(machine, (scale,) * last.count, (0.0,) * last.count, names, model, value, lines)
+    told = select_output(model, tree_options) if options.output == "class" else model  # its value is made by that pass
+    return Joined(machine, (scale,) * last.count, (0.0,) * last.count, names, told, value, lines)
 
 
 def _one_model(
