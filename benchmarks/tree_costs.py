@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from mcugen.core.passes import run_passes
+from mcugen.core.ports import one_each
 from mcugen.core.types import DType, Model
 from mcugen.emit.model import Vectors, items_of, model_files, runtime_files
 from mcugen.emulate.cycles import estimate
@@ -122,7 +123,9 @@ def measure(folder: Path, dtype: str, way: tuple[str, str], rows: int) -> Row | 
     files = {k: v.encode() if isinstance(v, str) else v for k, v in texts.items()}
     x_type, y_type = machine.types[machine.inputs[0]], machine.types[machine.outputs[0]]
     regions = {a.item.symbol: a.region for a in plan.assignments}
-    model = BoardModel("m", files, x_type.dtype, x_type.count, y_type.dtype, y_type.count, "stm32h743", regions)
+    model = BoardModel(
+        "m", files, *one_each(x_type.dtype, x_type.count, y_type.dtype, y_type.count), "stm32h743", regions
+    )
     image = build_image(model, board, compiler, "-O2")
     emulated = EmulatedBoard(image, board)
     _, counts = emulated.run(model, x)

@@ -9,6 +9,7 @@ import numpy as np
 from mcugen.core.passes import evaluate, run_passes
 from mcugen.core.types import Array, Model
 from mcugen.emit.model import Vectors, items_of, model_files, runtime_files
+from mcugen.emit.parts import ports_of
 from mcugen.emulate.cycles import estimate
 from mcugen.emulate.image import BoardModel, build_image
 from mcugen.emulate.isa import Decoder
@@ -62,12 +63,9 @@ def _measure(
     plan = place(items_of(machine), board, {}, _RUNTIME, spend_ram=options.optimize != "ram")
     y = evaluate(machine, {machine.inputs[0]: x[:1]})[machine.outputs[0]]
     files = model_files(machine, plan, passes.output, Vectors(x[:1], y), "measured") | runtime_files(plan)
-    x_type, y_type = machine.types[machine.inputs[0]], machine.types[machine.outputs[0]]
     content = {path: text.encode() for path, text in files.items()}
     regions = {a.item.symbol: a.region for a in plan.assignments}
-    built = BoardModel(
-        machine.name, content, x_type.dtype, x_type.count, y_type.dtype, y_type.count, board.name, regions
-    )
+    built = BoardModel(machine.name, content, *ports_of(machine), board.name, regions)
     image = build_image(built, board, compiler, "-O2")
     emulated = EmulatedBoard(image, board)
     _, counts = emulated.run(built, x)

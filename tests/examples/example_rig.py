@@ -55,13 +55,13 @@ class Example:
     def _sources(self) -> list[Path]:
         return [self.folder / p for p in sources_of(open_folder(self.folder).files)]
 
-    def host(self, work: Path, changed: Mapping[str, str] = {}) -> str:  # noqa: B006 never written
+    def host(self, work: Path, changed: Mapping[str, str] = {}) -> str:
         """What main.c prints on this machine."""
         main = self._program(work / "host", changed)
         _call("cc", *STRICT, f"-I{self.folder}", main, *self._sources(), "-o", work / "host" / "program")
         return _call(work / "host" / "program")
 
-    def board(self, work: Path, changed: Mapping[str, str] = {}, count: bool = False) -> str:  # noqa: B006
+    def board(self, work: Path, changed: Mapping[str, str] = {}, count: bool = False) -> str:
         """What main.c prints on the emulated board. ``count``: its counter of cycles counts instructions, else 0."""
         main = self._program(work / "board", changed)
         app, elf = self.folder / "app", work / "board" / "program.elf"

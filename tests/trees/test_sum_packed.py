@@ -23,6 +23,7 @@ from tree_models import (
     ways,
 )
 
+from mcugen.core.ports import one_each
 from mcugen.core.types import DType
 from mcugen.emulate.image import BoardModel, build_image
 from mcugen.emulate.machine import EmulatedBoard
@@ -126,7 +127,7 @@ def test_on_the_board(case: str, plain: bool) -> None:
     if plain:
         files["m.c"] = b"#define MCG_NO_ASM 1\n" + files["m.c"]
     x, y = done.ref.x, done.ref.y
-    on_board = BoardModel("m", files, DType.F32, x.shape[1], DType.I32, y.shape[1])
+    on_board = BoardModel("m", files, *one_each(DType.F32, x.shape[1], DType.I32, y.shape[1]))
     found, _ = EmulatedBoard(build_image(on_board, board, compiler, "-O2"), board).run(on_board, x)
     assert np.array_equal(found.reshape(y.shape), y)
 
