@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,12 @@ from mcugen.core.types import Model
 from mcugen.ctext.idents import check_prefix, prefix_from
 from mcugen.doctor.verbs import check_elf, check_ld
 from mcugen.emit.artifact import Artifact
-from mcugen.emit.files import WriteResult, write
+from mcugen.emit.files import WriteResult, write, write_once
 from mcugen.emit.manifest import manifest_of
 from mcugen.emit.model import ABI, items_of, model_files, runtime_files
 from mcugen.emit.parts import ports_of
 from mcugen.emit.project import ProjectModel, project_files, project_name
-from mcugen.errors import InputError, UnsupportedError
+from mcugen.errors import InputError
 from mcugen.exported import compare, profile, run, verify
 from mcugen.frontends.load import load_source
 from mcugen.frontends.pipeline.load import Pipeline
@@ -102,8 +102,6 @@ def export_together(
     for one in options:
         one.validate()
     first = options[0]
-    if any(o.project is not None for o in options):
-        raise UnsupportedError("--project", "takes one model", "export them together, and add the folders to a project")
     board = load_board(first.board) if first.board not in (None, "none") else None
     compiler = find_host_compiler(first.compiler) if first.verify else None
     prepared = [_prepare(s, o, progress) for s, o in zip(sources, options, strict=True)]
@@ -114,14 +112,17 @@ def export_together(
     progress("placing")
     plans = _place([ready for _, ready in prepared], first.place, board)
     checked = [
-        _check(ready, plan, o, board, compiler, progress)
+        _check(ready, plan, replace(o, project=None), board, compiler, progress)
         for (_, ready), plan, o in zip(prepared, plans, options, strict=True)
     ]
+    project = _projects(first.project, Path(out), [ready for _, ready in prepared], board)
     progress("writing")
     results = []
     for (model, ready), plan, artifact, o in zip(prepared, plans, checked, options, strict=True):
         written = write(artifact, Path(out) / ready.machine.name, force=o.force, check=o.check)
         results.append(_result(model, ready, plan, Path(out) / ready.machine.name, compiler, written))
+    if not first.check:
+        write_once(project, Path(out))
     return tuple(results)
 
 
@@ -216,6 +217,14 @@ def _project(kind: str | None, out: Path, ready: Prepared, board: Board | None) 
     if kind is None:
         return {}
     return project_files(kind, project_name(out), [ProjectModel.of(ready.machine)], board)
+
+
+def _projects(kind: str | None, out: Path, models: Sequence[Prepared], board: Board | None) -> dict[str, str]:
+    """The project around several exports, each in a folder of its name."""
+    if kind is None:
+        return {}
+    called = [ProjectModel.of(m.machine) for m in models]
+    return project_files(kind, project_name(out), called, board, tuple(m.name for m in called))
 
 
 def _golden_files(ready: Prepared) -> dict[str, bytes]:

@@ -7,6 +7,7 @@ is pinned, so that the IDE takes its own. Facts are from public projects of seve
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -39,7 +40,7 @@ _CONVERTERS = (
     ("objcopy.srec", "Output Converter Motorola S-rec"),
 )
 #: Where sources are: the whole folder but for this.
-_EXCLUDED = "golden|cmake|build"
+_EXCLUDED = ("golden", "cmake", "build")
 
 
 def project_text(name: str) -> str:
@@ -60,9 +61,10 @@ def project_text(name: str) -> str:
     return _text(root, ())
 
 
-def cproject_text(name: str, settings: ProjectSettings) -> str:
-    """.cproject: the configurations Debug and Release."""
-    writer = _Writer(settings)
+def cproject_text(name: str, settings: ProjectSettings, folders: Sequence[str] = ("",)) -> str:
+    """.cproject: the configurations Debug and Release. ``folders``: of the models, from that of the project; each has
+    the runtime, which is built once."""
+    writer = _Writer(settings, tuple(f"../{f}".rstrip("/") for f in folders), tuple(f"{f}/mcugen" for f in folders[1:]))
     root = ET.Element("cproject", storage_type_id=f"{_CDT}.core.XmlProjectDescriptionStorage")
     core = ET.SubElement(root, "storageModule", moduleId=f"{_CDT}.core.settings")
     built = [writer.configuration(core, title) for title in ("Debug", "Release")]
@@ -98,6 +100,8 @@ class _Writer:
     """Numbers that are unique in one file."""
 
     settings: ProjectSettings
+    folders: tuple[str, ...]
+    excluded: tuple[str, ...]
     _count: count[int] = field(default_factory=lambda: count(100_000_001))
 
     def number(self) -> int:
@@ -135,7 +139,9 @@ class _Writer:
         ids = self.toolchain(folder, title)
         entries = ET.SubElement(configuration, "sourceEntries")
         flags = "VALUE_WORKSPACE_PATH|RESOLVED"
-        ET.SubElement(entries, "entry", excluding=_EXCLUDED, flags=flags, kind="sourcePath", name="")
+        ET.SubElement(
+            entries, "entry", excluding="|".join((*_EXCLUDED, *self.excluded)), flags=flags, kind="sourcePath", name=""
+        )
         ET.SubElement(outer, "storageModule", moduleId=f"{_CDT}.core.externalSettings")
         return (ident, *ids)
 
@@ -165,7 +171,7 @@ class _Writer:
         level, info = ("og", "g3") if debug else ("o2", "g0")
         assembler = self.tool(chain, "assembler", "MCU GCC Assembler")
         self.enumerated(assembler, "assembler", "debuglevel", info)
-        self.list(assembler, "assembler", "includepaths", "includePath", ("..",))
+        self.list(assembler, "assembler", "includepaths", "includePath", self.folders)
         self.input(assembler, "assembler.input")
         ids = []
         for language, name in (("c", "MCU GCC Compiler"), ("cpp", "MCU G++ Compiler")):
@@ -174,13 +180,19 @@ class _Writer:
             self.enumerated(compiler, f"{language}.compiler", "optimization.level", level)
             symbols = (*(("DEBUG",) if debug else ()), *self.settings.defines)
             self.list(compiler, f"{language}.compiler", "definedsymbols", "definedSymbols", symbols)
-            self.list(compiler, f"{language}.compiler", "includepaths", "includePath", ("..",))
+            self.list(compiler, f"{language}.compiler", "includepaths", "includePath", self.folders)
             ids.append((compiler.attrib["id"], self.input(compiler, f"{language}.compiler.input.{language}")))
         for language, name in (("c", "MCU GCC Linker"), ("cpp", "MCU G++ Linker")):
             linker = self.tool(chain, f"{language}.linker", name)
             base = f"{_B}.tool.{language}.linker.option"
             self.option(linker, f"{base}.script", "${workspace_loc:/${ProjName}/app/app.ld}", "string")
-            self.list(linker, f"{language}.linker", "otherflags", "stringList", ("-Wl,-T,../mcugen/mcugen.ld",))
+            self.list(
+                linker,
+                f"{language}.linker",
+                "otherflags",
+                "stringList",
+                (f"-Wl,-T,{self.folders[0]}/mcugen/mcugen.ld",),
+            )
             more = ET.SubElement(linker, "inputType", self.unique(f"{_B}.tool.{language}.linker.input"))
             ET.SubElement(more, "additionalInput", kind="additionalinputdependency", paths="$(USER_OBJS)")
             ET.SubElement(more, "additionalInput", kind="additionalinput", paths="$(LIBS)")

@@ -14,7 +14,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,6 +76,17 @@ def write(artifact: Artifact, out: Path, *, force: bool = False, check: bool = F
         elif change.result.written or change.result.removed:
             _update(root, contents, change.result)
     return change.result
+
+
+def write_once(files: Mapping[str, str], out: Path) -> None:
+    """Write those of ``files`` (text by path below ``out``) that are not there yet: the user's from then on."""
+    for path, text in files.items():
+        target = out / path
+        if os.path.lexists(target):
+            continue
+        with _one_line_errors(target.parent):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        write_file(target, text.encode("utf-8"))
 
 
 def write_file(path: Path, data: bytes) -> None:

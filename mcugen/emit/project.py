@@ -60,8 +60,11 @@ def project_name(out: Path) -> str:
     return name
 
 
-def project_files(kind: str, project: str, models: Sequence[ProjectModel], board: Board | None) -> dict[str, str]:
-    """Files of the project by path. ``project``: its name, which must be that of the folder.
+def project_files(
+    kind: str, project: str, models: Sequence[ProjectModel], board: Board | None, folders: Sequence[str] = ("",)
+) -> dict[str, str]:
+    """Files of the project by path. ``project``: its name, which must be that of the folder. ``folders``: where the
+    exports of the models are, from there; the folder itself for a single one.
 
     InputError for a kind that is unknown, or a board that brings no project.
     """
@@ -77,10 +80,12 @@ def project_files(kind: str, project: str, models: Sequence[ProjectModel], board
     files["app/main.c"] = render("project_main.c.j2", models=models)
     if kind == "cubeide":
         assert board.project is not None
-        return files | {".project": project_text(project), ".cproject": cproject_text(project, board.project)}
+        return files | {".project": project_text(project), ".cproject": cproject_text(project, board.project, folders)}
     names = [m.name for m in models]
     files["app/CMakeLists.txt"] = render("project_app.cmake.j2", project=project, models=names)
     flags = " ".join(board.flags)
     files["cmake/gcc-arm-none-eabi.cmake"] = render("project_toolchain.cmake.j2", title=board.title, flags=flags)
+    if folders != ("",):  # an export alone brings a CMakeLists.txt that is the project's too
+        files["CMakeLists.txt"] = render("project_root.cmake.j2", project=project, folders=folders)
     files["CMakePresets.json"] = render("project_presets.json.j2")
     return files

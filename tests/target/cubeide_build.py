@@ -50,7 +50,7 @@ def sources(project: Path, configuration: ET.Element) -> list[Path]:
         for path in sorted((project / entry.attrib["name"]).rglob("*.c")):
             inner = path.relative_to(project / entry.attrib["name"])
             # The output folders of the configurations are no source folders.
-            if inner.parts[0] not in {*excluded, "Debug", "Release"}:
+            if not any(inner.is_relative_to(e) for e in (*excluded, "Debug", "Release")):
                 found.append(path.relative_to(project))
     return found
 

@@ -18,8 +18,10 @@ import target_image as ti
 from onnx import helper, numpy_helper
 
 import mcugen
+from mcugen.build import export_together
 from mcugen.doctor.verbs import check_elf, check_ld
 from mcugen.errors import InputError
+from mcugen.recipes.prepared import ExportOptions
 from mcugen.target.board import load_board
 from mcugen.verify.golden import read_golden
 
@@ -185,6 +187,31 @@ def test_main_calls_every_kind_of_model(make: Callable[[Path], tuple[Path, dict[
     elf = cubeide_build.build(folder, "Release")
     assert check_elf(elf, exports=[folder]).findings == ()
     assert run(elf) == (0, "m: self-test passes, 0 cycles a run\n")
+
+
+@needs_cmake
+@pytest.mark.parametrize("kind", ["cubeide", "cmake"])
+def test_a_project_of_two_models(kind: str, tmp_path: Path) -> None:
+    """One budget, one runtime, one program; the user's files stay."""
+    shutil.copy(MODEL, tmp_path / "other.txt")
+    folder = tmp_path / "both"
+    options = [ExportOptions(verify=False, project=kind, leaf=leaf) for leaf in ("int16", "float32")]
+    export_together([MODEL, tmp_path / "other.txt"], folder, options)
+    (folder / "app" / "mine.h").write_text("/* mine */\n")
+    if kind == "cubeide":
+        elf = cubeide_build.build(folder, "Release")
+    else:
+        for command in (["cmake", "--preset", "Release"], ["cmake", "--build", "--preset", "Release"]):
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
+        elf = folder / "build" / "Release" / "both.elf"
+    assert check_elf(elf, exports=[folder / "furnace", folder / "other"]).findings == ()
+    lines = "furnace: self-test passes, 0 cycles a run\nother: self-test passes, 0 cycles a run\n"
+    assert run(elf) == (0, lines)
+    before = (folder / "app" / "main.c").read_bytes()
+    (folder / "app" / "main.c").write_bytes(before + b"/* mine */\n")
+    export_together([MODEL, tmp_path / "other.txt"], folder, options)
+    assert (folder / "app" / "main.c").read_bytes() == before + b"/* mine */\n"
 
 
 @needs_cmake

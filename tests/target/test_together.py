@@ -19,7 +19,7 @@ from mcugen.cli import app
 from mcugen.core.op import Item
 from mcugen.doctor.verbs import check_elf
 from mcugen.emit.sources import sources_of
-from mcugen.errors import InputError, UnsupportedError
+from mcugen.errors import InputError
 from mcugen.recipes.prepared import ExportOptions
 from mcugen.resources import resource_dir
 from mcugen.target.board import load_board
@@ -213,8 +213,6 @@ def test_what_cannot_be_together(tmp_path: Path) -> None:
     options = [ExportOptions(verify=False)] * 2
     with pytest.raises(InputError, match="two of them are called furnace"):
         export_together([MODEL, MODEL], tmp_path / "out", options)
-    with pytest.raises(UnsupportedError, match="takes one model"):
-        export_together([MODEL, MODEL], tmp_path / "out", [ExportOptions(verify=False, project="cmake")] * 2)
     done = CliRunner().invoke(app, ["export", str(MODEL), str(MODEL), "--name", "x"])
     assert "is for one model" in str(done.exception)
     done = CliRunner().invoke(app, ["export", str(MODEL), "--spec", str(SPEC), "--spec", str(SPEC)])
