@@ -141,3 +141,27 @@ mcg_status_t classes_leaves(const float *x, uint16_t *leaf)
     return MCG_OK;
 }
 #endif
+
+/* The plan, for mcugen check-elf: a section without memory. */
+#if defined(__ELF__) && defined(__arm__)
+__asm__(".pushsection .mcugen.plan,\"\",%progbits\n"
+        ".ascii \"mcugen-plan 1\\n\"\n"
+        ".ascii \"model classes\\n\"\n"
+        ".ascii \"source 3d6198582d79b824b0cc5a7100f9d37ae62fb0de674148bceea6765c87ee3c3c\\n\"\n"
+        ".ascii \"code 394fe115d6cd703a1e67cfde3dc2c72a448a006ed0dba5cd3ba29931a066c03c\\n\"\n"
+        ".ascii \"abi 1\\n\"\n"
+        ".ascii \"board none\\n\"\n"
+        ".ascii \"item classes_rank code default 180 4\\n\"\n"
+        ".ascii \"item classes_columns table default 8 2\\n\"\n"
+        ".ascii \"item classes_keys table default 16 4\\n\"\n"
+        ".ascii \"item classes_groups table default 4 2\\n\"\n"
+        ".ascii \"item classes_categories table default 12 4\\n\"\n"
+        ".ascii \"item classes_sum code default 160 4\\n\"\n"
+        ".ascii \"item classes_nodes table default 16 2\\n\"\n"
+        ".ascii \"item classes_sizes table default 6 2\\n\"\n"
+        ".ascii \"item classes_sets table default 4 4\\n\"\n"
+        ".ascii \"item classes_leaf table default 44 4\\n\"\n"
+        ".ascii \"item classes_base table default 12 4\\n\"\n"
+        ".ascii \"end\\n\"\n"
+        ".popsection");
+#endif

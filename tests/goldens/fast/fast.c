@@ -37,8 +37,8 @@ MCG_SECTION(".text.mcugen.itcm.fast_rank") MCG_NOINLINE static void fast_rank(co
 {
     {
         const uint32_t at = fast_rank_few(x + 0, keys + 0, 2u, 3u);
-        rank[0] = maps[0u + at];
-        rank[1] = maps[4u + at];
+        rank[0] = (fast_rank_t)maps[0u + at];
+        rank[1] = (fast_rank_t)maps[4u + at];
     }
     rank[2] = (fast_rank_t)(fast_rank_few(x + 1, keys + 2, 1u, 1u));
 }
@@ -145,4 +145,22 @@ mcg_status_t fast_leaves(const float *x, uint16_t *leaf)
     fast_sum_leaves(rank, leaf);
     return MCG_OK;
 }
+#endif
+
+/* The plan, for mcugen check-elf: a section without memory. */
+#if defined(__ELF__) && defined(__arm__)
+__asm__(".pushsection .mcugen.plan,\"\",%progbits\n"
+        ".ascii \"mcugen-plan 1\\n\"\n"
+        ".ascii \"model fast\\n\"\n"
+        ".ascii \"source a0de7e1d0033a830b0421823c35b9a9c0203992de51e5da64284ca42b2b47c5c\\n\"\n"
+        ".ascii \"code 7525453e34218080e1c50207f82919456fcccef7f141de8a318436e507657293\\n\"\n"
+        ".ascii \"abi 1\\n\"\n"
+        ".ascii \"board stm32h743\\n\"\n"
+        ".ascii \"item fast_rank code itcm 312 4 copied\\n\"\n"
+        ".ascii \"item fast_keys table dtcm 12 4 copied\\n\"\n"
+        ".ascii \"item fast_maps table dtcm 8 1 copied\\n\"\n"
+        ".ascii \"item fast_sum code itcm 36 4 copied\\n\"\n"
+        ".ascii \"item fast_trees_0 code itcm 176 4 copied\\n\"\n"
+        ".ascii \"end\\n\"\n"
+        ".popsection");
 #endif

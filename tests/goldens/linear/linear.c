@@ -153,3 +153,28 @@ mcg_status_t linear_leaves(const double *x, uint16_t *leaf)
     return MCG_OK;
 }
 #endif
+
+/* The plan, for mcugen check-elf: a section without memory. */
+#if defined(__ELF__) && defined(__arm__)
+__asm__(".pushsection .mcugen.plan,\"\",%progbits\n"
+        ".ascii \"mcugen-plan 1\\n\"\n"
+        ".ascii \"model linear\\n\"\n"
+        ".ascii \"source 15f4c975b36f0f7599ce8d8d12cdd006125b5054ddb6d5ccedd21bec4209eb67\\n\"\n"
+        ".ascii \"code dda7718b2fb026c6df98cb4ece068b0ac39d6b4491048b3777659383d07897d7\\n\"\n"
+        ".ascii \"abi 1\\n\"\n"
+        ".ascii \"board none\\n\"\n"
+        ".ascii \"item linear_rank code default 180 4\\n\"\n"
+        ".ascii \"item linear_columns table default 16 2\\n\"\n"
+        ".ascii \"item linear_keys table default 32 8\\n\"\n"
+        ".ascii \"item linear_linear code default 260 4\\n\"\n"
+        ".ascii \"item linear_nodes table default 12 2\\n\"\n"
+        ".ascii \"item linear_sizes table default 4 2\\n\"\n"
+        ".ascii \"item linear_leaf table default 64 8\\n\"\n"
+        ".ascii \"item linear_base table default 8 8\\n\"\n"
+        ".ascii \"item linear_constant table default 64 8\\n\"\n"
+        ".ascii \"item linear_first table default 18 2\\n\"\n"
+        ".ascii \"item linear_feature table default 16 2\\n\"\n"
+        ".ascii \"item linear_coef table default 64 8\\n\"\n"
+        ".ascii \"end\\n\"\n"
+        ".popsection");
+#endif

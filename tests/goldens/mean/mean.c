@@ -126,3 +126,24 @@ mcg_status_t mean_leaves(const float *x, uint16_t *leaf)
     return MCG_OK;
 }
 #endif
+
+/* The plan, for mcugen check-elf: a section without memory. */
+#if defined(__ELF__) && defined(__arm__)
+__asm__(".pushsection .mcugen.plan,\"\",%progbits\n"
+        ".ascii \"mcugen-plan 1\\n\"\n"
+        ".ascii \"model mean\\n\"\n"
+        ".ascii \"source b0bfb9504c8734f9c1404cf8331b9a5e3f7d078972e24df56088f8c3490eba3d\\n\"\n"
+        ".ascii \"code fb766e49f44b912825d10d2efa022576681f8100c31ef601be9f647dfeb3661f\\n\"\n"
+        ".ascii \"abi 1\\n\"\n"
+        ".ascii \"board none\\n\"\n"
+        ".ascii \"item mean_rank code default 180 4\\n\"\n"
+        ".ascii \"item mean_columns table default 16 2\\n\"\n"
+        ".ascii \"item mean_keys table default 24 4\\n\"\n"
+        ".ascii \"item mean_sum code default 160 4\\n\"\n"
+        ".ascii \"item mean_nodes table default 12 2\\n\"\n"
+        ".ascii \"item mean_sizes table default 4 2\\n\"\n"
+        ".ascii \"item mean_leaf table default 32 4\\n\"\n"
+        ".ascii \"item mean_base table default 4 4\\n\"\n"
+        ".ascii \"end\\n\"\n"
+        ".popsection");
+#endif

@@ -145,3 +145,24 @@ mcg_status_t nan_class_leaves(const float *x, uint16_t *leaf)
     return MCG_OK;
 }
 #endif
+
+/* The plan, for mcugen check-elf: a section without memory. */
+#if defined(__ELF__) && defined(__arm__)
+__asm__(".pushsection .mcugen.plan,\"\",%progbits\n"
+        ".ascii \"mcugen-plan 1\\n\"\n"
+        ".ascii \"model nan_class\\n\"\n"
+        ".ascii \"source a0de7e1d0033a830b0421823c35b9a9c0203992de51e5da64284ca42b2b47c5c\\n\"\n"
+        ".ascii \"code 563aaa134f23292829aeaa4c67ae193597f0359d33926d00e8f4e9b21796feb9\\n\"\n"
+        ".ascii \"abi 1\\n\"\n"
+        ".ascii \"board stm32h743\\n\"\n"
+        ".ascii \"item nan_class_rank code itcm 180 4 copied\\n\"\n"
+        ".ascii \"item nan_class_columns table dtcm 24 2 copied\\n\"\n"
+        ".ascii \"item nan_class_keys table dtcm 12 4 copied\\n\"\n"
+        ".ascii \"item nan_class_sum code itcm 160 4 copied\\n\"\n"
+        ".ascii \"item nan_class_nodes table dtcm 12 2 copied\\n\"\n"
+        ".ascii \"item nan_class_sizes table dtcm 4 2 copied\\n\"\n"
+        ".ascii \"item nan_class_leaf table dtcm 16 2 copied\\n\"\n"
+        ".ascii \"item nan_class_base table dtcm 4 4 copied\\n\"\n"
+        ".ascii \"end\\n\"\n"
+        ".popsection");
+#endif

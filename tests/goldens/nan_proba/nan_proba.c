@@ -128,3 +128,24 @@ mcg_status_t nan_proba_leaves(const float *x, uint16_t *leaf)
     return MCG_OK;
 }
 #endif
+
+/* The plan, for mcugen check-elf: a section without memory. */
+#if defined(__ELF__) && defined(__arm__)
+__asm__(".pushsection .mcugen.plan,\"\",%progbits\n"
+        ".ascii \"mcugen-plan 1\\n\"\n"
+        ".ascii \"model nan_proba\\n\"\n"
+        ".ascii \"source a0de7e1d0033a830b0421823c35b9a9c0203992de51e5da64284ca42b2b47c5c\\n\"\n"
+        ".ascii \"code 4f029ecf1065d9ed151151dc8dd6f9ed46a20fc64490b3e5375c111e80b7c8cc\\n\"\n"
+        ".ascii \"abi 1\\n\"\n"
+        ".ascii \"board none\\n\"\n"
+        ".ascii \"item nan_proba_rank code default 180 4\\n\"\n"
+        ".ascii \"item nan_proba_columns table default 24 2\\n\"\n"
+        ".ascii \"item nan_proba_keys table default 12 4\\n\"\n"
+        ".ascii \"item nan_proba_sum code default 160 4\\n\"\n"
+        ".ascii \"item nan_proba_nodes table default 12 2\\n\"\n"
+        ".ascii \"item nan_proba_sizes table default 4 2\\n\"\n"
+        ".ascii \"item nan_proba_leaf table default 16 2\\n\"\n"
+        ".ascii \"item nan_proba_base table default 4 4\\n\"\n"
+        ".ascii \"end\\n\"\n"
+        ".popsection");
+#endif

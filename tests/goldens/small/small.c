@@ -123,3 +123,24 @@ mcg_status_t small_leaves(const float *x, uint16_t *leaf)
     return MCG_OK;
 }
 #endif
+
+/* The plan, for mcugen check-elf: a section without memory. */
+#if defined(__ELF__) && defined(__arm__)
+__asm__(".pushsection .mcugen.plan,\"\",%progbits\n"
+        ".ascii \"mcugen-plan 1\\n\"\n"
+        ".ascii \"model small\\n\"\n"
+        ".ascii \"source b0bfb9504c8734f9c1404cf8331b9a5e3f7d078972e24df56088f8c3490eba3d\\n\"\n"
+        ".ascii \"code 166bdfa41634f8dbffef5834cf20a1153eefe88a10c3b3f58f568394ff19b0eb\\n\"\n"
+        ".ascii \"abi 1\\n\"\n"
+        ".ascii \"board none\\n\"\n"
+        ".ascii \"item small_rank code default 180 4\\n\"\n"
+        ".ascii \"item small_columns table default 48 4\\n\"\n"
+        ".ascii \"item small_keys table default 24 4\\n\"\n"
+        ".ascii \"item small_cells table default 5 1\\n\"\n"
+        ".ascii \"item small_sum code default 330 4\\n\"\n"
+        ".ascii \"item small_nodes table default 30 2\\n\"\n"
+        ".ascii \"item small_groups_of_trees table default 8 4\\n\"\n"
+        ".ascii \"item small_base table default 4 4\\n\"\n"
+        ".ascii \"end\\n\"\n"
+        ".popsection");
+#endif

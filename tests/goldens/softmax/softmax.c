@@ -142,3 +142,27 @@ mcg_status_t softmax_leaves(const double *x, uint16_t *leaf)
     return MCG_OK;
 }
 #endif
+
+/* The plan, for mcugen check-elf: a section without memory. */
+#if defined(__ELF__) && defined(__arm__)
+__asm__(".pushsection .mcugen.plan,\"\",%progbits\n"
+        ".ascii \"mcugen-plan 1\\n\"\n"
+        ".ascii \"model softmax\\n\"\n"
+        ".ascii \"source 3d6198582d79b824b0cc5a7100f9d37ae62fb0de674148bceea6765c87ee3c3c\\n\"\n"
+        ".ascii \"code dbe13ff5b4d5b015f4674e0339b45cf961c5d5b3194c55da1d0c9c5e10007d3d\\n\"\n"
+        ".ascii \"abi 1\\n\"\n"
+        ".ascii \"board none\\n\"\n"
+        ".ascii \"item softmax_rank code default 180 4\\n\"\n"
+        ".ascii \"item softmax_columns table default 8 2\\n\"\n"
+        ".ascii \"item softmax_keys table default 32 8\\n\"\n"
+        ".ascii \"item softmax_groups table default 4 2\\n\"\n"
+        ".ascii \"item softmax_categories table default 12 4\\n\"\n"
+        ".ascii \"item softmax_sum code default 160 4\\n\"\n"
+        ".ascii \"item softmax_nodes table default 16 2\\n\"\n"
+        ".ascii \"item softmax_sizes table default 6 2\\n\"\n"
+        ".ascii \"item softmax_sets table default 4 4\\n\"\n"
+        ".ascii \"item softmax_leaf table default 22 2\\n\"\n"
+        ".ascii \"item softmax_base table default 12 4\\n\"\n"
+        ".ascii \"end\\n\"\n"
+        ".popsection");
+#endif
