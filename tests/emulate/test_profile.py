@@ -90,7 +90,7 @@ def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
     booster = lightgbm.train(parameters, lightgbm.Dataset(x, y), 8)
     folder = tmp_path_factory.mktemp("profile")
     booster.save_model(str(folder / "small.txt"))
-    mcugen.export(folder / "small.txt", folder / "out")
+    mcugen.export(folder / "small.txt", folder / "out", ways="search+tables")
     return folder / "out"
 
 
@@ -117,6 +117,21 @@ def test_ops_add_up_and_tables_are_read_where_they_stand(profile: Profile) -> No
     loads = {t.region: t.loads for t in profile.traffic}
     assert loads["dtcm"] > 8  # a node and a leaf a tree at least
     assert all(o.worst is not None and o.worst >= o.instructions for o in profile.ops)
+
+
+@pytest.mark.parametrize("ways", ["lookup+packed", "coarse+branches"])
+def test_other_ways_have_profiles(export: Path, ways: str, tmp_path: Path) -> None:
+    """Ops add up whatever they are; code without a loop has no bound, and none is claimed."""
+    mcugen.export(export.parent / "small.txt", tmp_path / "out", ways=ways)
+    found = mcugen.profile(tmp_path / "out")
+    assert [o.kind for o in found.ops][1:] == ["SumPacked" if "packed" in ways else "SumBranches", "call"]
+    assert sum(o.instructions for o in found.ops) == pytest.approx(found.mean, rel=0.05)
+    assert (found.worst is None) == ("branches" in ways)
+    if found.worst is not None:
+        rng = np.random.default_rng(5)
+        x = (rng.normal(size=(200, 5)) * 3).astype(np.float32)
+        np.save(tmp_path / "x.npy", x)
+        assert mcugen.profile(tmp_path / "out", tmp_path / "x.npy").largest <= found.worst
 
 
 def test_profiles_repeat_exactly(export: Path, profile: Profile) -> None:

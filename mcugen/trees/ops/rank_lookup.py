@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -130,10 +131,12 @@ class RankLookup(Ranking):
         return OpText(("mcg_trees.h",), text, f"{prefix}_rank({', '.join(tables)}, {args[0]}, {results[0]});")
 
     def cost(self) -> Cost:
-        c = self.columns
-        steps = float(np.ceil(np.log2(c.category_count + 1.0)).sum()) + 2.0 * c.n_numeric
-        worst = int(np.ceil(np.log2(c.count + 1.0)).sum() + np.ceil(np.log2(c.category_count + 1.0)).sum())
-        return Cost(reads=steps + c.n_columns, macs=0, steps=steps, worst_steps=worst)
+        c, t = self.columns, self.lookup
+        inside = [int(np.diff(t.cells[a:b]).max(initial=0)) for a, b in pairwise(t.first_cell.tolist())]
+        most = sum(n + 1 if max(inside) <= _FEW else n.bit_length() + 1 for n in inside)
+        groups = float(np.ceil(np.log2(c.category_count + 1.0)).sum())
+        steps = groups + 2.0 * c.n_numeric
+        return Cost(reads=steps + c.n_columns, macs=0, steps=steps, worst_steps=most + int(groups))
 
 
 def _ctype(data: Array) -> str:
