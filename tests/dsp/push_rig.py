@@ -20,7 +20,7 @@ from mcugen.ctext.arrays import array_rows
 from mcugen.resources import resource_dir
 
 RUNTIME = resource_dir("runtime_c")
-SOURCES = sorted((RUNTIME / "src").glob("mcg_filter*.c"))
+SOURCES = sorted(p for name in ("filter*", "chain", "quantize") for p in (RUNTIME / "src").glob(f"mcg_{name}.c"))
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
 SANITIZE = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 BUILDS = {

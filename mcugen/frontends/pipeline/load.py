@@ -20,8 +20,8 @@ from mcugen.frontends.pipeline.read import checked_tables, read_tables
 from mcugen.frontends.pipeline.schema import PipelineTables
 from mcugen.nn.source import NetOp
 
-#: What LightGBM calls features that were trained without names.
-_UNNAMED = re.compile(r"Column_\d+")
+#: What LightGBM and the other front ends call the features of models that know none by name, with their position.
+_UNNAMED = ("Column_", "x", "f")
 #: What messages call tables that came from Python.
 FROM_PYTHON = "pipeline"
 
@@ -161,7 +161,7 @@ def _check_names(names: tuple[str, ...], model: Model, where: str) -> None:
     known = [f.name for f in model.features]
     if len(names) != len(known):
         raise InputError(where, f"reads {len(known)} features, the pipeline computes {len(names)}")
-    if all(_UNNAMED.fullmatch(k) for k in known):
+    if any(known == [f"{word}{i}" for i in range(len(known))] for word in _UNNAMED):
         return
     # LightGBM stores blanks as underscores.
     own = [re.sub(r"\s", "_", n) for n in names]
