@@ -39,12 +39,7 @@ class SignalReferences:
         value = evaluate(self.chain, {self.chain.inputs[0]: self.spec.values(x)})[self.chain.outputs[0]]
         if self.model is None:
             return value
-        values = evaluate(self.model, {self.model.inputs[0]: self.model_input(value)})
-        if self.output in values:
-            return values[self.output]
-        scores = values[self.model.outputs[0]]  # the class, of trees: the lowest on ties
-        classes = scores.argmax(axis=-1) if scores.shape[-1] > 1 else scores[..., 0] > self.model.class_above
-        return np.asarray(classes, np.float64)
+        return evaluate(self.model, {self.model.inputs[0]: self.model_input(value)})[self.output]
 
     def model_input(self, value: Array) -> Array:
         """What the float model reads of the chain's results."""
