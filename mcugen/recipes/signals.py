@@ -271,7 +271,8 @@ def describe_pipeline(pipeline: Pipeline) -> str:
     kinds = [type(op).__name__ for op in chain.model.ops]
     model = "" if pipeline.model is None else f", then {_describe(pipeline)}"
     steps = " > ".join(kinds) if kinds else "no filter"
-    return f"{chain.model.source.name}: {len(chain.signal.names)} channels at {chain.signal.rate:g} Hz, {steps}{model}"
+    n = len(chain.signal.names)
+    return f"{chain.model.source.name}: {n} channel{'s' if n > 1 else ''} at {chain.signal.rate:g} Hz, {steps}{model}"
 
 
 def _describe(pipeline: Pipeline) -> str:

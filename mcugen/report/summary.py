@@ -35,7 +35,7 @@ def summary_lines(report: Report) -> list[str]:
     model = report.model
     ports = port_texts(model)
     kinds = [model.types[p.value] for p in ports]
-    word = "score" if kinds[0].q is None else "real"
+    word = "score" if model.bounds else "real"  # trees have bounds
     scales = [(p.port.name, t.q) for p, t in zip(ports, kinds, strict=True) if not p.is_input and t.q is not None]
     scale = "".join(f", {word if ports[-1].only else name} = {_real(q, name)}" for name, q in scales)
     ops = tuple(op for op in model.ops if isinstance(op, MachineOp))
