@@ -38,7 +38,7 @@ def load_source(
         if isinstance(tables, Mapping):
             from mcugen.frontends.pipeline.load import pipeline_of  # noqa: PLC0415
 
-            return pipeline_of(tables, name, partial(_load_model, shapes=shapes))
+            return pipeline_of(tables, name, partial(_load_model, shapes, (None, 0)))
         return load_object(source, name, shapes)
     path = Path(source)
     data = read_bytes(path)
@@ -52,19 +52,21 @@ def load_source(
         # scipy.signal is slow to import, and only needed here.
         from mcugen.frontends.pipeline.load import load_pipeline  # noqa: PLC0415
 
-        return load_pipeline(data, path, name, partial(_load_model, shapes=shapes))
+        return load_pipeline(data, path, name, partial(_load_model, shapes, (num_iteration, start_iteration)))
     if suffix in _NOT_MODELS:
         hint = "save it with booster.save_model('model.txt'), or call mcugen.export(object) from Python"
         raise UnsupportedError(path.name, f"'{suffix}' is not a model format that can be read safely", hint)
     return load_text(data, path.name, name, num_iteration, start_iteration)
 
 
-def _load_model(source: Any, name: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Model:
+def _load_model(
+    shapes: Mapping[str, tuple[int, ...]] | None, iterations: tuple[int | None, int], source: Any, name: str
+) -> Model:
     """The model of a pipeline: a file or an object that is no pipeline itself."""
     where = Path(source).name if isinstance(source, str | Path) else type(source).__name__
     # Before it is read: a file may name itself.
     chain = where.lower().endswith(".toml")
-    model = None if chain else load_source(source, name, shapes=shapes)
+    model = None if chain else load_source(source, name, *iterations, shapes)
     if not isinstance(model, Model):
         raise InputError(where, "is a signal chain, not a model", "give a model.txt or an .onnx")
     return model

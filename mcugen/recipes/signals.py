@@ -127,6 +127,12 @@ def _refuse(pipeline: Pipeline, options: ExportOptions) -> ExportOptions:
     if (options.float32 or options.int16) and not net:
         given = "--float32" if options.float32 else "--int16"
         raise UnsupportedError(given, "is for nets", "set arithmetic in [signal]")
+    trees = pipeline.model is not None and not net
+    if options.max_error is not None and not trees:
+        raise UnsupportedError("--max-error", "is for trees", "set max_error in [signal]")
+    if (options.num_iteration is not None or options.start_iteration) and not trees:
+        given = "--num-iteration" if options.num_iteration is not None else "--start-iteration"
+        raise UnsupportedError(given, "chooses iterations of a LightGBM model, and of nothing else", "leave it out")
     if pipeline.model is None and options.output != "raw":
         raise UnsupportedError("--output", f"{options.output} without a model", "remove it")
     if pipeline.output is not None and options.output == "raw":

@@ -90,6 +90,7 @@ def test_a_model_without_names_counts(tmp_path: Path) -> None:
         ({"stream": True}, "--stream: a signal chain takes one sample a call anyway (remove it)"),
         ({"float32": True}, "--float32: is for nets (set arithmetic in [signal])"),
         ({"int16": ("a",)}, "--int16: is for nets (set arithmetic in [signal])"),
+        ({"max_error": 0.1}, "--max-error: is for trees (set max_error in [signal])"),
         ({"output": "class"}, "--output: class without a model (remove it)"),
     ],
 )

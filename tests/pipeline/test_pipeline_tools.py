@@ -13,7 +13,8 @@ import pytest
 from chains import AXES, LOWPASS, booster, recording, tables, write_toml
 
 import mcugen
-from mcugen.errors import DiffersError, InputError
+from mcugen.errors import DiffersError, InputError, UnsupportedError
+from mcugen.recipes.signals import describe_pipeline
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 from cli_support import call, fails
@@ -60,6 +61,15 @@ def test_command_line(chain: Path, tmp_path: Path) -> None:
     manifest = (out / "manifest.json").read_text(encoding="utf-8")
     assert str(tmp_path) not in manifest
     assert json.loads(manifest)["options"]["model"]["name"] == "model.txt"
+
+
+def test_iterations_of_the_model(chain: Path, tmp_path: Path) -> None:
+    """--num-iteration goes to the model of the chain."""
+    few, all_ = (mcugen.load(chain, num_iteration=n) for n in (3, None))
+    assert "3 trees" in describe_pipeline(few)
+    assert "8 trees" in describe_pipeline(all_)
+    with pytest.raises(UnsupportedError, match="chooses iterations"):
+        mcugen.export(write_toml(tmp_path / "p.toml", tables()), tmp_path / "out", num_iteration=3)
 
 
 def test_profile_counts_a_push(chain: Path, tmp_path: Path) -> None:
