@@ -111,7 +111,13 @@ def test_readme_excerpts_and_commands_are_those_of_the_repository() -> None:
     assert "sh examples/run.sh" in ci
 
 
-@pytest.mark.parametrize("page", ["README.md", "DESIGN.md", "linker/README.md", "examples/README.md", "examples/quickstart/README.md"])
+PAGES = ["README.md", "DESIGN.md", "linker/README.md", "examples/README.md"]
+PAGES += [f"examples/{n}/README.md" for n in ("quickstart", "motion", "thermo_life", "ecg")]
+
+
+@pytest.mark.parametrize(
+    "page", PAGES + [f"examples/{n}/README.md" for n in ("quickstart", "motion", "thermo_life", "ecg")]
+)
 def test_links_lead_somewhere(page: str) -> None:
     folder = (ROOT / page).parent
     for target in re.findall(r"\]\(([^)#]+)", (ROOT / page).read_text(encoding="utf-8")):
