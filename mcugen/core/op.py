@@ -140,6 +140,12 @@ class MachineOp(Op):
         return ()
 
     @property
+    def floor(self) -> float | None:
+        """Instructions of one inference that the kernel's method takes at least: products, requantization, packing,
+        without loops, borders and calls. None: not known."""
+        return None
+
+    @property
     def lag(self) -> int | None:
         """By how many bytes, or more, the first output must start before the first input to share its memory: the op
         reads on as it writes, and never what it has overwritten. None: it may not."""

@@ -32,7 +32,8 @@ _RECORDED_INSTRUCTIONS = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class OpProfile:
-    """One op, or the call around them. ``instructions``: mean a run; ``worst``: a bound for every input, or None."""
+    """One op, or the call around them. ``instructions``: mean a run; ``worst``: a bound for every input, or None;
+    ``floor``: what the kernel's method takes at least, or None."""
 
     name: str
     kind: str
@@ -41,6 +42,7 @@ class OpProfile:
     steps: float
     worst_steps: int
     worst: int | None
+    floor: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,7 @@ def _ops(
         cost = ops[n].cost()
         worst = worst_case(part, decoder, cost.worst_steps)
         kind = type(ops[n]).__name__
-        found.append(OpProfile(names[n], kind, mean, cost.macs, cost.steps, cost.worst_steps, worst))
+        found.append(OpProfile(names[n], kind, mean, cost.macs, cost.steps, cost.worst_steps, worst, ops[n].floor))
     return tuple(found)
 
 
@@ -219,6 +221,7 @@ def profile_json(p: Profile) -> dict[str, Any]:
                 "steps": o.steps,
                 "worst_steps": o.worst_steps,
                 "worst_instructions": o.worst,
+                "floor_instructions": o.floor,
             }
             for o in p.ops
         ],
@@ -249,12 +252,17 @@ def profile_lines(p: Profile) -> list[str]:
 
 
 def _op_lines(p: Profile) -> list[str]:
-    """A table of the ops, aligned. A worst case holds for every input, if all ways round the loops were seen."""
-    rows = [("op", "kind", "instructions", "worst case", "MACs")]
+    """A table of the ops, aligned. A worst case holds for every input, if all ways round the loops were seen. Nets show
+    instructions per multiply-accumulate too, and beside them what the method takes at least."""
+    floors = any(o.floor is not None for o in p.ops)
+    rows = [("op", "kind", "instructions", "worst case", "MACs", *(("per MAC", "floor") if floors else ()))]
     for o in p.ops:
         worst = "" if o.worst is None else f"{o.worst:,}"
-        rows.append((o.name, o.kind, f"{o.instructions:,.0f}", worst, f"{o.macs:,}" if o.macs else ""))
-    widths = [max(len(r[i]) for r in rows) for i in range(5)]
+        row = (o.name, o.kind, f"{o.instructions:,.0f}", worst, f"{o.macs:,}" if o.macs else "")
+        per = "" if o.floor is None or not o.macs else f"{o.instructions / o.macs:.2f}"
+        floor = "" if o.floor is None or not o.macs else f"{o.floor / o.macs:.2f}"
+        rows.append((*row, *((per, floor) if floors else ())))
+    widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
     return [
         "  ".join(c.ljust(w) if i < 2 else c.rjust(w) for i, (c, w) in enumerate(zip(r, widths, strict=True))).rstrip()
         for r in rows

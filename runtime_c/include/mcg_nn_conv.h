@@ -91,7 +91,7 @@ typedef struct {
 /* Depthwise convolution of int8 tensors: output channel c * multiplier + j is computed from input channel c alone.
  *
  * One channel at a time is expanded into padded rows of int16 in the scratch. d: shape. w, "3x3" (kernel 3 x 3, no
- * dilation, both strides 1 or both 2, two or more output rows, a pitch of 16, 32 or 64): for each output channel its
+ * dilation, both strides 1 or both 2, two or more output rows and columns, a pitch of 16, 32 or 64): for each output channel its
  * start, for each kernel row {w0 w1, w1 w2} as halves, {m, c, shift}. w, others: for each channel its start, for each
  * row and pair of columns {w0 w1} (an odd last column is paired with 0), {m, c, shift}. In the packed form (all but
  * "any") the halves are 256 times the weights. scratch: MCG_DEPTHWISE_SCRATCH bytes, 4-byte aligned. x, y: any

@@ -80,6 +80,51 @@ pack_words_4(MCG_UNUSED uint32_t *dst, MCG_UNUSED const int8_t *src, MCG_UNUSED 
 
 #endif
 
+#if MCG_HAS_ASM
+
+/* pack_flat for the packed form, 5.2 instructions a group. r0 dst, r1-r3 the next word of each pixel, r4 bytes of a
+ * pixel, r5 threes left, r6 end of the first pixel, r7 r8 input, r9 of the third pixel, r10 offset, r11 upper, r12 lr
+ * lanes. */
+#define FLAT_ONE(a, at)                 \
+    "sxtab16 r12, r10, " a ", ror #8\n" \
+    "and lr, r11, " a ", lsl #8\n"      \
+    "ssub16 lr, lr, r12\n"              \
+    "strd r12, lr, [r0, #" at "]\n"
+MCG_SECTION(".text.mcugen.pack_flat_3") __attribute__((naked, noinline)) static void
+pack_flat_3(MCG_UNUSED uint32_t *dst, MCG_UNUSED const int8_t *src, MCG_UNUSED uint32_t groups,
+            MCG_UNUSED uint32_t threes)
+{
+    /* clang-format off */
+    __asm__ volatile(
+        ".syntax unified\n"
+        "push {r4-r11, lr}\n"
+        "lsl r4, r2, #2\n"
+        "mov r5, r3\n"
+        "mvn r10, #0x7e007e\n"
+        "mov r11, #0xff00ff00\n"
+        "1:\n"
+        "add r2, r1, r4\n"
+        "add r3, r2, r4\n"
+        "mov r6, r2\n"
+        "2:\n"
+        "ldr r7, [r1], #4\n"
+        "ldr r8, [r2], #4\n"
+        "ldr r9, [r3], #4\n"
+        FLAT_ONE("r7", "0")
+        FLAT_ONE("r8", "8")
+        FLAT_ONE("r9", "16")
+        "add r0, r0, #24\n"
+        "cmp r1, r6\n"
+        "bne 2b\n"
+        "mov r1, r3\n"
+        "subs r5, r5, #1\n"
+        "bne 1b\n"
+        "pop {r4-r11, pc}\n");
+    /* clang-format on */
+}
+
+#endif
+
 MCG_SECTION(".text.mcugen.pack_runs_packed") MCG_NOINLINE static uint32_t *
 pack_runs_packed(uint32_t *dst, const int8_t *src, uint32_t groups, uint32_t runs, uint32_t step)
 {
@@ -100,6 +145,12 @@ pack_runs_any(uint32_t *dst, const int8_t *src, uint32_t groups, uint32_t runs, 
 /* Three times `threes` pixels that lie one after the other, each `groups` words. */
 MCG_INLINE void pack_flat(int any, uint32_t *dst, const int8_t *src, uint32_t groups, uint32_t threes)
 {
+#if MCG_HAS_ASM
+    if (!any) {
+        pack_flat_3(dst, src, groups, threes);
+        return;
+    }
+#endif
     const mcg_nn_lanes_t l = mcg_nn_lanes();
     const uint32_t bytes = 4u * groups;
     for (; threes != 0u; --threes, src += 2u * bytes) {
@@ -280,13 +331,15 @@ MCG_INLINE void pack_border_words(int any, uint32_t *dst, const walk_t *k, int32
     const uint32_t readable = d->in_bytes < 4u ? 0u : d->in_bytes - 3u, height = d->in_h, step = d->dilation_h;
     const int8_t *const x = k->x;
     const int threes = d->run_groups == 0u;
+    const int32_t row = (int32_t)k->row;
+    const uint32_t pad = k->pad;
     uint32_t v[MCG_CONV_MOST_THREES + 3u];
     uint32_t *to = v;
     int32_t at = k->top * (int32_t)d->in_row + k->left;
     for (uint32_t plane = d->planes; plane != 0u; --plane, at += k->next_plane) {
         uint32_t y = (uint32_t)k->top;
-        for (uint32_t n = d->kernel_h; n != 0u; --n, y += step, at += (int32_t)k->row) {
-            uint32_t a = k->pad;
+        for (uint32_t n = d->kernel_h; n != 0u; --n, y += step, at += row) {
+            uint32_t a = pad;
             if (y < height) {
                 if ((uint32_t)at < readable) {
                     a = (mcg_load32(x + at) & mask) | padding;

@@ -10,7 +10,7 @@
 
 MCG_KERNELS_BEGIN
 
-/* Rows of a 3 x 3 kernel: `rows` output rows, 2 or more; x is the first input row, aligned to 4; w: where the sums
+/* Rows of a 3 x 3 kernel: `rows` output rows, 2 or more, of two columns or more; x is the first input row, aligned to 4; w: where the sums
  * start, two words a kernel row, m, c, shift. Strides are 1, or 2 (`_step`); `bytes` from an input row to the next. */
 #if MCG_HAS_ASM
 
@@ -20,7 +20,8 @@ MCG_KERNELS_BEGIN
  * r0-r5 weights, r6-r9 sums of two columns of the upper and of the lower row, r10 r11 four columns of an input row, r12
  * where they are read, lr y. Stack: 0 where sums start, 4 m, 8 c, 12 shift, 16 bytes to the next column of y, 20 to the
  * next row, 24 end of the pairs of columns, 28 bytes of input of all pairs, 32 whether a column is left, 36 bytes of x
- * and 40 of y from the last pair of a row to the row after the next, 44 rows left, 88 the argument rows. */
+ * and 40 of y from the last pair of a row to the row after the next, 44 pairs of rows left, 48 whether a row is left,
+ * 88 the argument rows. */
 #define LOAD(at) "ldrd r10, r11, [r12, #" at "]\n"
 #define LEFT_SUM(a, wa, wb)             \
     "smlad " a ", r10, " wa ", " a "\n" \
@@ -74,110 +75,113 @@ MCG_KERNELS_BEGIN
     LOAD("3 * " bytes) LEFT_SUM("r8", "r2", "r3") LOAD("4 * " bytes) LEFT_SUM("r8", "r4", "r5")
 
 /* columns: bytes of input that two columns of the output advance, and the power of two that they are. */
-#define ROWS_3X3(name, bytes, columns, power, stride, sums_2x2, sums_2x1)                                  \
-    MCG_SECTION(".text.mcugen." #name) __attribute__((naked, noinline)) static void name(                  \
-        MCG_UNUSED const mcg_depthwise_t *d, MCG_UNUSED const uint32_t *w, MCG_UNUSED const int16_t *x,    \
-        MCG_UNUSED int8_t *y, MCG_UNUSED uint32_t rows)                                                    \
-    {                                                                                                      \
-        __asm__ volatile(                                                                                  \
-            ".syntax unified\n"                                                                            \
-            "push {r4-r11, lr}\n"                                                                          \
-            "sub sp, sp, #52\n"                                                                            \
-            "ldrd r4, r5, [r0, #16]\n" /* bytes to the next row and column of y */                         \
-            "ldrh r6, [r0, #34]\n"     /* columns of y */                                                  \
-            "strd r5, r4, [sp, #16]\n"                                                                     \
-            "and r7, r6, #1\n"                                                                             \
-            "lsr r6, r6, #1\n"                                                                             \
-            "mul r9, r6, r5\n"                                                                             \
-            "lsl r6, r6, #" power "\n"                                                                     \
-            "strd r6, r7, [sp, #28]\n"                                                                     \
-            "rsb r8, r6, #2 * " stride " * " bytes "\n"                                                    \
-            "lsl r4, r4, #1\n"                                                                             \
-            "sub r9, r4, r9, lsl #1\n"                                                                     \
-            "strd r8, r9, [sp, #36]\n"                                                                     \
-            "ldr r4, [sp, #88]\n"                                                                          \
-            "str r4, [sp, #44]\n"                                                                          \
-            "mov r10, r2\n"                                                                                \
-            "mov r11, r3\n"                                                                                \
-            "ldr r12, [r1], #4\n"                                                                          \
-            "add lr, r1, #24\n"                                                                            \
-            "ldm lr, {r6-r8}\n"                                                                            \
-            "strd r12, r6, [sp, #0]\n"                                                                     \
-            "strd r7, r8, [sp, #8]\n"                                                                      \
-            "ldm r1, {r0-r5}\n"                                                                            \
-            "mov r12, r10\n"                                                                               \
-            "mov lr, r11\n"                                                                                \
-            "1:\n" /* two rows */                                                                          \
-            "ldr r10, [sp, #28]\n"                                                                         \
-            "cmp r10, #0\n"                                                                                \
-            "beq 3f\n"                                                                                     \
-            "add r10, r10, r12\n"                                                                          \
-            "str r10, [sp, #24]\n"                                                                         \
-            "2:\n" /* two columns of them */                                                               \
-            "ldr r6, [sp, #0]\n"                                                                           \
-            "mov r7, r6\n"                                                                                 \
-            "mov r8, r6\n"                                                                                 \
-            "mov r9, r6\n" sums_2x2(bytes) "ldrd r10, r11, [sp, #4]\n"                                     \
-                                           "smmla r6, r6, r10, r11\n"                                      \
-                                           "smmla r7, r7, r10, r11\n"                                      \
-                                           "smmla r8, r8, r10, r11\n"                                      \
-                                           "smmla r9, r9, r10, r11\n"                                      \
-                                           "ldr r10, [sp, #12]\n"                                          \
-                                           "asr r6, r10\n"                                                 \
-                                           "asr r7, r10\n"                                                 \
-                                           "asr r8, r10\n"                                                 \
-                                           "asr r9, r10\n"                                                 \
-                                           "ldrd r10, r11, [sp, #16]\n"                                    \
-                                           "ssat r6, #8, r6\n"                                             \
-                                           "ssat r7, #8, r7\n"                                             \
-                                           "ssat r8, #8, r8\n"                                             \
-                                           "ssat r9, #8, r9\n"                                             \
-                                           "strb r6, [lr]\n"                                               \
-                                           "strb r7, [lr, r10]\n"                                          \
-                                           "strb r8, [lr, r11]\n"                                          \
-                                           "add r11, r11, r10\n"                                           \
-                                           "strb r9, [lr, r11]\n"                                          \
-                                           "add lr, lr, r10, lsl #1\n"                                     \
-                                           "ldr r10, [sp, #24]\n"                                          \
-                                           "add r12, r12, #" columns "\n"                                  \
-                                           "cmp r12, r10\n"                                                \
-                                           "bne 2b\n"                                                      \
-                                           "3:\n" /* a column that is left */                              \
-                                           "ldr r10, [sp, #32]\n"                                          \
-                                           "cmp r10, #0\n"                                                 \
-                                           "beq 4f\n"                                                      \
-                                           "ldr r6, [sp, #0]\n"                                            \
-                                           "mov r8, r6\n" sums_2x1(                                        \
-                                               bytes) "ldrd r10, r11, [sp, #4]\n"                          \
-                                                      "smmla r6, r6, r10, r11\n"                           \
-                                                      "smmla r8, r8, r10, r11\n"                           \
-                                                      "ldrd r10, r9, [sp, #12]\n"                          \
-                                                      "asr r6, r10\n"                                      \
-                                                      "asr r8, r10\n"                                      \
-                                                      "ldr r11, [sp, #20]\n"                               \
-                                                      "ssat r6, #8, r6\n"                                  \
-                                                      "ssat r8, #8, r8\n"                                  \
-                                                      "strb r6, [lr]\n"                                    \
-                                                      "strb r8, [lr, r11]\n"                               \
-                                                      "4:\n" /* two rows on */                             \
-                                                      "ldr r10, [sp, #44]\n"                               \
-                                                      "ldrd r8, r9, [sp, #36]\n"                           \
-                                                      "subs r10, r10, #2\n"                                \
-                                                      "ble 5f\n"                                           \
-                                                      "add r12, r12, r8\n"                                 \
-                                                      "add lr, lr, r9\n"                                   \
-                                                      "str r10, [sp, #44]\n"                               \
-                                                      "cmp r10, #1\n"                                      \
-                                                      "bne 1b\n"                                           \
-                                                      "mov r10, #2\n" /* only one is left: one row back */ \
-                                                      "ldr r11, [sp, #20]\n"                               \
-                                                      "str r10, [sp, #44]\n"                               \
-                                                      "sub r12, r12, #" stride " * " bytes "\n"            \
-                                                      "sub lr, lr, r11\n"                                  \
-                                                      "b 1b\n"                                             \
-                                                      "5:\n"                                               \
-                                                      "add sp, sp, #52\n"                                  \
-                                                      "pop {r4-r11, pc}\n");                               \
+#define ROWS_3X3(name, bytes, columns, power, stride, sums_2x2, sums_2x1)                                          \
+    MCG_SECTION(".text.mcugen." #name) __attribute__((naked, noinline)) static void name(                          \
+        MCG_UNUSED const mcg_depthwise_t *d, MCG_UNUSED const uint32_t *w, MCG_UNUSED const int16_t *x,            \
+        MCG_UNUSED int8_t *y, MCG_UNUSED uint32_t rows)                                                            \
+    {                                                                                                              \
+        __asm__ volatile(                                                                                          \
+            ".syntax unified\n"                                                                                    \
+            "push {r4-r11, lr}\n"                                                                                  \
+            "sub sp, sp, #52\n"                                                                                    \
+            "ldrd r4, r5, [r0, #16]\n" /* bytes to the next row and column of y */                                 \
+            "ldrh r6, [r0, #34]\n"     /* columns of y */                                                          \
+            "strd r5, r4, [sp, #16]\n"                                                                             \
+            "and r7, r6, #1\n"                                                                                     \
+            "lsr r6, r6, #1\n"                                                                                     \
+            "mul r9, r6, r5\n"                                                                                     \
+            "lsl r6, r6, #" power "\n"                                                                             \
+            "strd r6, r7, [sp, #28]\n"                                                                             \
+            "rsb r8, r6, #2 * " stride " * " bytes "\n"                                                            \
+            "lsl r4, r4, #1\n"                                                                                     \
+            "sub r9, r4, r9, lsl #1\n"                                                                             \
+            "strd r8, r9, [sp, #36]\n"                                                                             \
+            "ldr r4, [sp, #88]\n"                                                                                  \
+            "and r5, r4, #1\n"                                                                                     \
+            "lsr r4, r4, #1\n"                                                                                     \
+            "strd r4, r5, [sp, #44]\n"                                                                             \
+            "mov r10, r2\n"                                                                                        \
+            "mov r11, r3\n"                                                                                        \
+            "ldr r12, [r1], #4\n"                                                                                  \
+            "add lr, r1, #24\n"                                                                                    \
+            "ldm lr, {r6-r8}\n"                                                                                    \
+            "strd r12, r6, [sp, #0]\n"                                                                             \
+            "strd r7, r8, [sp, #8]\n"                                                                              \
+            "ldm r1, {r0-r5}\n"                                                                                    \
+            "mov r12, r10\n"                                                                                       \
+            "mov lr, r11\n"                                                                                        \
+            "1:\n" /* two rows */                                                                                  \
+            "ldr r10, [sp, #28]\n"                                                                                 \
+            "add r10, r10, r12\n"                                                                                  \
+            "str r10, [sp, #24]\n"                                                                                 \
+            "2:\n" /* two columns of them */                                                                       \
+            "ldr r6, [sp, #0]\n"                                                                                   \
+            "mov r7, r6\n"                                                                                         \
+            "mov r8, r6\n"                                                                                         \
+            "mov r9, r6\n" sums_2x2(bytes) "ldrd r10, r11, [sp, #4]\n"                                             \
+                                           "smmla r6, r6, r10, r11\n"                                              \
+                                           "smmla r7, r7, r10, r11\n"                                              \
+                                           "smmla r8, r8, r10, r11\n"                                              \
+                                           "smmla r9, r9, r10, r11\n"                                              \
+                                           "ldr r10, [sp, #12]\n"                                                  \
+                                           "asr r6, r10\n"                                                         \
+                                           "asr r7, r10\n"                                                         \
+                                           "asr r8, r10\n"                                                         \
+                                           "asr r9, r10\n"                                                         \
+                                           "ldrd r10, r11, [sp, #16]\n"                                            \
+                                           "ssat r6, #8, r6\n"                                                     \
+                                           "ssat r7, #8, r7\n"                                                     \
+                                           "ssat r8, #8, r8\n"                                                     \
+                                           "ssat r9, #8, r9\n"                                                     \
+                                           "strb r6, [lr]\n"                                                       \
+                                           "strb r7, [lr, r10]\n"                                                  \
+                                           "strb r8, [lr, r11]\n"                                                  \
+                                           "add r11, r11, r10\n"                                                   \
+                                           "strb r9, [lr, r11]\n"                                                  \
+                                           "add lr, lr, r10, lsl #1\n"                                             \
+                                           "ldr r10, [sp, #24]\n"                                                  \
+                                           "add r12, r12, #" columns "\n"                                          \
+                                           "cmp r12, r10\n"                                                        \
+                                           "bne 2b\n"                                                              \
+                                           "3:\n" /* a column that is left */                                      \
+                                           "ldr r10, [sp, #32]\n"                                                  \
+                                           "cmp r10, #0\n"                                                         \
+                                           "beq 4f\n"                                                              \
+                                           "ldr r6, [sp, #0]\n"                                                    \
+                                           "mov r8, r6\n" sums_2x1(                                                \
+                                               bytes) "ldrd r10, r11, [sp, #4]\n"                                  \
+                                                      "smmla r6, r6, r10, r11\n"                                   \
+                                                      "smmla r8, r8, r10, r11\n"                                   \
+                                                      "ldrd r10, r9, [sp, #12]\n"                                  \
+                                                      "asr r6, r10\n"                                              \
+                                                      "asr r8, r10\n"                                              \
+                                                      "ldr r11, [sp, #20]\n"                                       \
+                                                      "ssat r6, #8, r6\n"                                          \
+                                                      "ssat r8, #8, r8\n"                                          \
+                                                      "strb r6, [lr]\n"                                            \
+                                                      "strb r8, [lr, r11]\n"                                       \
+                                                      "4:\n" /* two rows on */                                     \
+                                                      "ldr r10, [sp, #44]\n"                                       \
+                                                      "ldrd r8, r9, [sp, #36]\n"                                   \
+                                                      "add r12, r12, r8\n"                                         \
+                                                      "add lr, lr, r9\n"                                           \
+                                                      "subs r10, r10, #1\n"                                        \
+                                                      "str r10, [sp, #44]\n"                                       \
+                                                      "bne 1b\n"                                                   \
+                                                      "ldr r10, [sp, #48]\n" /* one is left: one row back, once */ \
+                                                      "cmp r10, #0\n"                                              \
+                                                      "beq 5f\n"                                                   \
+                                                      "ldr r11, [sp, #20]\n"                                       \
+                                                      "mov r9, #0\n"                                               \
+                                                      "str r9, [sp, #48]\n"                                        \
+                                                      "mov r9, #1\n"                                               \
+                                                      "str r9, [sp, #44]\n"                                        \
+                                                      "sub r12, r12, #" stride " * " bytes "\n"                    \
+                                                      "sub lr, lr, r11\n"                                          \
+                                                      "b 1b\n"                                                     \
+                                                      "5:\n"                                                       \
+                                                      "add sp, sp, #52\n"                                          \
+                                                      "pop {r4-r11, pc}\n");                                       \
     }
 #define ROWS_1(name, bytes) ROWS_3X3(name, bytes, "4", "2", "1", SUMS_2X2, SUMS_2X1)
 #define ROWS_2(name, bytes) ROWS_3X3(name, bytes, "8", "3", "2", SUMS_2X2_STEP, SUMS_2X1_STEP)

@@ -24,7 +24,7 @@ MCG_INLINE void widen(int16_t *dst, const int8_t *x)
 }
 
 /* Rows of one channel into the scratch; columns that are padding keep the zero point that they hold. */
-MCG_INLINE void expand_rows(const mcg_depthwise_t *d, int16_t *dst, const int8_t *x, int32_t rows)
+MCG_NOINLINE static void expand_rows(const mcg_depthwise_t *d, int16_t *dst, const int8_t *x, int32_t rows)
 {
     const int32_t pitch = d->pitch;
     const int32_t room = pitch - d->pad_left;
@@ -203,6 +203,19 @@ MCG_SECTION(".text.mcugen.depthwise") MCG_NOINLINE static void depthwise(const m
     const int32_t strip = d->strip;
     const int32_t rows = (strip - 1) * d->stride_h + reach;
     fill(scratch, rows * d->pitch, d->in_zp);
+    if (strip == d->out_h && d->multiplier == 1u) { /* one strip: its padding stays */
+        const int32_t room = rows - (int32_t)d->pad_top;
+        const int32_t inside = d->in_h < room ? (int32_t)d->in_h : room;
+        int16_t *const first = scratch + (uint32_t)d->pad_top * d->pitch;
+        const uint32_t in_channel = d->in_channel, out_channel = d->out_channel;
+        for (uint32_t c = d->channels; c != 0u; --c, x += in_channel, y += out_channel, w += words) {
+            if (inside > 0) {
+                expand_rows(d, first, x, inside);
+            }
+            rows_of_channel(d, w, scratch, y, (uint32_t)strip);
+        }
+        return;
+    }
     for (uint32_t c = d->channels; c != 0u; --c, x += d->in_channel) {
         for (int32_t first = 0; first < d->out_h; first += strip) {
             first = first + strip > d->out_h ? (int32_t)d->out_h - strip : first;

@@ -208,7 +208,6 @@ multiply_3(MCG_UNUSED const block_t *b, MCG_UNUSED const uint32_t *w, MCG_UNUSED
         "cmp r0, r12\n"
         "bne 3b\n"
         "ldm r0, {r8-r12, lr}\n"   /* m, c, shift of both */
-        "ldr r0, [sp, #16]\n"
         SCALE("r2", "r8", "r9", "r10")
         SCALE("r3", "r8", "r9", "r10")
         SCALE("r4", "r8", "r9", "r10")
@@ -216,7 +215,7 @@ multiply_3(MCG_UNUSED const block_t *b, MCG_UNUSED const uint32_t *w, MCG_UNUSED
         SCALE("r6", "r11", "r12", "lr")
         SCALE("r7", "r11", "r12", "lr")
         "ldrd r8, r9, [sp, #24]\n"
-        "ldr r11, [sp, #20]\n"
+        "ldrd r0, r11, [sp, #16]\n"
         "add r10, r0, r8\n"        /* the second channel first */
         "strb r5, [r10]\n"
         "strb r6, [r10, r9]\n"
@@ -238,12 +237,15 @@ multiply_3(MCG_UNUSED const block_t *b, MCG_UNUSED const uint32_t *w, MCG_UNUSED
         "strd r10, r11, [sp, #16]\n"
         "str r8, [sp, #36]\n"
         "cmp r8, r9\n"
-        "itt eq\n"
-        "moveq r9, #0\n"
-        "streq r9, [sp, #24]\n"
+        "beq 5f\n"
+        "6:\n"
         "ldr r0, [sp, #12]\n"
         "add r0, r0, #24\n"
         "b 1b\n"
+        "5:\n" /* the last pair is a lone channel: its second goes to the same place */
+        "mov r9, #0\n"
+        "str r9, [sp, #24]\n"
+        "b 6b\n"
         "4:\n"
         "add sp, sp, #60\n"
         "pop {r4-r11, pc}\n");

@@ -134,7 +134,14 @@ MCG_INLINE void sum_four(const int8_t *row, int32_t *sums, uint32_t rows, uint32
         uint32_t even = 0, odd = 0, room = MOST;
         do {
             const int8_t *p = row;
-            for (uint32_t n = cols; n != 0u; --n, p += col_step) {
+            uint32_t n = cols;
+            for (; n >= 4u; n -= 4u, p += 4u * col_step) {
+                const uint32_t u = mcg_load32(p), v = mcg_load32(p + col_step);
+                const uint32_t s = mcg_load32(p + 2u * col_step), t = mcg_load32(p + 3u * col_step);
+                even = mcg_sxtab16(mcg_sxtab16(mcg_sxtab16(mcg_sxtab16(even, u), v), s), t);
+                odd = mcg_sxtab16_odd(mcg_sxtab16_odd(mcg_sxtab16_odd(mcg_sxtab16_odd(odd, u), v), s), t);
+            }
+            for (; n != 0u; --n, p += col_step) {
                 const uint32_t v = mcg_load32(p);
                 even = mcg_sxtab16(even, v);
                 odd = mcg_sxtab16_odd(odd, v);

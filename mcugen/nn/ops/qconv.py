@@ -233,6 +233,12 @@ class QConv(MachineOp):
         function = self.function(self.stream())
         return kernel_text(prefix, function, "mcg_conv_t", self.descriptor(), scratch, (args[0], results[0]), names)
 
+    @property
+    def floor(self) -> float:
+        """18 instructions for 24 products, 4 an output, 5 for each four bytes of a patch."""
+        pixels = self.out_shape[1] * self.out_shape[2]
+        return pixels * (0.75 * self.weight.size + 4.0 * self.out_shape[0] + 5.0 * self._groups)
+
     def cost(self) -> Cost:
         pixels, macs = self.out_shape[1] * self.out_shape[2], self.out_shape[1] * self.out_shape[2] * self.weight.size
         groups = self._groups * (pixels + -(-self.out_shape[0] // 2) * -(-pixels // 3))

@@ -93,6 +93,12 @@ class QDense(MachineOp):
         function = self.function(self.stream())
         return kernel_text(prefix, function, "mcg_dense_t", self.descriptor(), scratch, (args[0], results[0]), names)
 
+    @property
+    def floor(self) -> float:
+        """15 instructions for 16 products, 5 an output, 5 for each four inputs."""
+        n, k = self.weight.shape
+        return float(15.0 / 16.0 * n * k + 5.0 * n + 1.25 * k)
+
     def cost(self) -> Cost:
         n, k = self.weight.shape
         steps = -(-n // 4) * -(-k // 4)

@@ -109,7 +109,7 @@ class QDepthwise(MachineOp):
         """The pitch of the 3 x 3 kernel that takes the layer, or 0. It reads four elements of a row for one or two
         outputs; its rows are computed in twos."""
         shape = (self.weight.shape[1:], self.dilation, self.stride)
-        if shape not in (((3, 3), (1, 1), (1, 1)), ((3, 3), (1, 1), (2, 2))) or self.out_shape[1] < 2:
+        if shape not in (((3, 3), (1, 1), (1, 1)), ((3, 3), (1, 1), (2, 2))) or min(self.out_shape[1:]) < 2:
             return 0
         outputs, step = self.out_shape[2], self.stride[1]
         last = outputs - 2 + outputs % 2 if step == 1 else (outputs - 1) * step
@@ -182,6 +182,16 @@ class QDepthwise(MachineOp):
         function = self.function(self.stream())
         return kernel_text(
             prefix, function, "mcg_depthwise_t", self.descriptor(), scratch, (args[0], results[0]), names
+        )
+
+    @property
+    def floor(self) -> float:
+        """Two products an instruction where columns pair up, a load for each two pairs, 4 an output, 7 for each four
+        bytes of input."""
+        outputs = self.out_shape[0] * self.out_shape[1] * self.out_shape[2]
+        pairs = int(self.weight.shape[1]) * -(-int(self.weight.shape[2]) // 2)
+        return (
+            outputs * (pairs + pairs / 6.0 + 4.0) + 7.0 / 4.0 * self.in_shape[0] * self.in_shape[1] * self.in_shape[2]
         )
 
     def cost(self) -> Cost:
