@@ -82,6 +82,50 @@ pack_words_4(MCG_UNUSED uint32_t *dst, MCG_UNUSED const int8_t *src, MCG_UNUSED 
 
 #if MCG_HAS_ASM
 
+/* A patch of three planes times three rows of three bytes, side by side in seven groups. r0 dst, r1 src, r2 bytes to the
+ * next row, r3 to the next plane, r4-r7 rows, r8 a group, r10 offset, r11 upper, r12 lr lanes. */
+#define GROUP_TO(a, at)                 \
+    "sxtab16 r12, r10, " a ", ror #8\n" \
+    "and lr, r11, " a ", lsl #8\n"      \
+    "ssub16 lr, lr, r12\n"              \
+    "strd r12, lr, [r0, #" at "]\n"
+MCG_SECTION(".text.mcugen.pack_nine") __attribute__((naked, noinline)) static void
+pack_nine(MCG_UNUSED uint32_t *dst, MCG_UNUSED const int8_t *src, MCG_UNUSED uint32_t row, MCG_UNUSED uint32_t plane)
+{
+    /* clang-format off */
+#define TWELVE_BYTES(a, b, c)             \
+        "bic r8, r4, #0xff000000\n"       \
+        "orr r8, r8, r5, lsl #24\n"       \
+        GROUP_TO("r8", a)                 \
+        "lsr r8, r5, #8\n"                \
+        "pkhbt r8, r8, r6, lsl #16\n"     \
+        GROUP_TO("r8", b)                 \
+        "ubfx r8, r6, #16, #8\n"          \
+        "orr r8, r8, r7, lsl #8\n"        \
+        GROUP_TO("r8", c)
+    __asm__ volatile(
+        ".syntax unified\n"
+        "push {r4-r8, r10, r11, lr}\n"
+        "mvn r10, #0x7e007e\n"
+        "mov r11, #0xff00ff00\n"
+        "ldr r4, [r1]\n"
+        "ldr r5, [r1, r2]\n"
+        "ldr r6, [r1, r2, lsl #1]\n"
+        "add r1, r1, r3\n"
+        "ldr r7, [r1]\n"
+        TWELVE_BYTES("0", "24", "48")
+        "ldr r4, [r1, r2]\n"
+        "ldr r5, [r1, r2, lsl #1]\n"
+        "add r1, r1, r3\n"
+        "ldr r6, [r1]\n"
+        "ldr r7, [r1, r2]\n"
+        TWELVE_BYTES("72", "96", "120")
+        "ldr r4, [r1, r2, lsl #1]\n"
+        GROUP_TO("r4", "144")
+        "pop {r4-r8, r10, r11, pc}\n");
+    /* clang-format on */
+}
+
 /* pack_flat for the packed form, 5.2 instructions a group. r0 dst, r1-r3 the next word of each pixel, r4 bytes of a
  * pixel, r5 threes left, r6 end of the first pixel, r7 r8 input, r9 of the third pixel, r10 offset, r11 upper, r12 lr
  * lanes. */
@@ -433,47 +477,70 @@ MCG_SECTION(".text.mcugen.start_walk") MCG_NOINLINE static void start_walk(walk_
 MCG_INLINE void pack_pixels(int any, walk_t *k, uint32_t *dst, uint32_t n)
 {
     const mcg_conv_t *const d = k->d;
-    const int32_t stride = d->stride_w;
-    const uint32_t next_three = MCG_NN_STEP * (d->groups - 1u) + 2u;
-    const uint32_t in_row = d->in_row, in_col = d->in_col, most = k->most;
-    const int32_t rows = k->rows, cols = k->cols;
+    const int32_t stride = d->stride_w, rows = k->rows, cols = k->cols;
+    const uint32_t step = (uint32_t)stride * d->in_col, most = k->most, row = k->row;
+    const uint32_t next_three = MCG_NN_STEP * (d->groups - 1u);
+    const uint32_t groups = d->run_groups, height = d->kernel_h, plane = d->in_plane;
 #if MCG_HAS_ASM
+    const int nine = !any && groups == 0u && d->planes == 3u && height == 3u;
     /* Patches of whole words, each kernel row one run. */
-    const int direct = !any && d->planes == 1u && d->col_runs == 1u && d->run_groups >= 4u &&
-                       (((uintptr_t)k->x | k->row | in_row | in_col) & 3u) == 0u;
+    const int direct = !any && d->planes == 1u && d->col_runs == 1u && groups >= 4u &&
+                       (((uintptr_t)k->x | row | d->in_row | d->in_col) & 3u) == 0u;
+#else
+    (void)groups;
+    (void)height;
+    (void)plane;
+    (void)row;
 #endif
     uint32_t in_three = 3;
-    for (;;) {
-        const uint32_t left = (uint32_t)k->left;
-        const uint32_t at = (uint32_t)k->top * in_row + left * in_col; /* wraps where the patch is outside */
-        if (k->top >= 0 && k->top < rows && k->left >= 0 && k->left < cols && at <= most) {
+    int32_t left = k->left;
+    while (n != 0u) {
+        uint32_t at = (uint32_t)k->top * d->in_row + (uint32_t)left * d->in_col; /* wraps where the patch is outside */
+        uint32_t in_row = k->in_row;
+        if (k->top >= 0 && k->top < rows && left >= 0 && left < cols && at <= most) {
+            do {
+                const int8_t *const src = k->x + at;
 #if MCG_HAS_ASM
-            if (direct) {
-                (void)pack_words_4(dst, k->x + at, d->run_groups, d->kernel_h, k->row);
-            } else
+                if (nine) {
+                    pack_nine(dst, src, row, plane);
+                } else if (direct) {
+                    (void)pack_words_4(dst, src, groups, height, row);
+                } else
 #endif
-            {
-                k->src = k->x + at;
-                (any ? pack_inside_any : pack_inside_packed)(k, dst);
-            }
+                {
+                    k->src = src;
+                    (any ? pack_inside_any : pack_inside_packed)(k, dst);
+                }
+                at += step;
+                left += stride;
+                dst += 2;
+                if (--in_three == 0u) {
+                    in_three = 3;
+                    dst += next_three;
+                }
+                --n;
+                --in_row;
+            } while (n != 0u && in_row != 0u && left < cols && at <= most);
         } else {
+            k->left = left;
             (any ? pack_outside_any : pack_outside_packed)(k, dst);
+            left += stride;
+            dst += 2;
+            if (--in_three == 0u) {
+                in_three = 3;
+                dst += next_three;
+            }
+            --n;
+            --in_row;
         }
-        k->left += stride;
-        if (--k->in_row == 0u) {
-            k->in_row = d->out_w;
-            k->left = -(int32_t)d->pad_left;
+        if (in_row == 0u) {
+            in_row = d->out_w;
+            left = -(int32_t)d->pad_left;
             k->top += d->stride_h;
         }
-        if (--n == 0u) {
-            return;
-        }
-        dst += 2;
-        if (--in_three == 0u) {
-            in_three = 3;
-            dst += next_three - 2u;
-        }
+        k->in_row = in_row;
     }
+    k->left = left;
 }
 
 MCG_KERNELS_END
