@@ -72,7 +72,7 @@ def test_filters_on_subsets_and_decimation(tmp_path: Path) -> None:
     np.testing.assert_array_equal(mcugen.features.load(given).device(x), y)
 
 
-@pytest.mark.parametrize("dtype", ["int16", "int32", "float32"])
+@pytest.mark.parametrize("dtype", ["int16", "float32", pytest.param("int32", marks=pytest.mark.slow)])
 def test_features_are_those_of_python(dtype: str, tmp_path: Path) -> None:
     """The C writes, bit for bit, what ``features.load`` computes: for one run, and after a reset for another."""
     channels = [{"name": "ax"}, {"name": "ay"}]
@@ -93,8 +93,8 @@ def test_features_are_those_of_python(dtype: str, tmp_path: Path) -> None:
 OUTPUTS = [
     ("regression", "raw", "int16"),
     ("binary", "proba", "int16"),
-    ("multiclass", "raw", "float32"),
-    ("multiclass", "class", "int16"),
+    ("multiclass", "class", "float32"),
+    pytest.param("multiclass", "raw", "int16", marks=pytest.mark.slow),
 ]
 
 
@@ -123,14 +123,13 @@ def test_lightgbm_on_the_features(objective: str, output: str, dtype: str, tmp_p
 
 
 def test_on_the_board(tmp_path: Path) -> None:
-    """The emulated Cortex-M7 gives the bits of this machine, over a recording of the user's."""
+    """The emulated Cortex-M7 gives the bits of the reference over a recording of the user's."""
     pytest.importorskip("unicorn")
     given = tables(window=WINDOW)
     f = mcugen.features.load(given)
     given["model"] = booster(f.transform(recording()), f.names)
     out = mcugen.export(given, tmp_path / "out", name="on_board").out
     x = recording(150, seed=3)
-    np.testing.assert_array_equal(ran(out, x, "stm32h743"), ran(out, x))
     np.save(tmp_path / "more.npy", x)
     lines = mcugen.verify(out, tmp_path / "more.npy", "stm32h743")
     assert "equal, every bit" in lines[0]

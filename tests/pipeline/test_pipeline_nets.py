@@ -60,11 +60,11 @@ def outputs(out: Path, x: np.ndarray, target: str = "host") -> np.ndarray:
 
 CASES = [
     ("features", "int16", False),
-    ("features", "float32", False),
-    ("features", "int16", True),
     ("window", "int16", False),
     ("window", "int32", True),
-    ("window", "float32", False),
+    pytest.param("features", "int16", True, marks=pytest.mark.slow),
+    pytest.param("features", "float32", False, marks=pytest.mark.slow),
+    pytest.param("window", "float32", False, marks=pytest.mark.slow),
 ]
 
 
@@ -93,7 +93,8 @@ def test_net_on_a_chain(reads: str, dtype: str, single: bool, tmp_path: Path) ->
     np.testing.assert_allclose(found, wanted, atol=(2e-5 if single else 0.05) * span)
     if (reads, single) in (("features", False), ("window", True)):
         pytest.importorskip("unicorn")
-        np.testing.assert_array_equal(outputs(tmp_path / "out", x[:90], "stm32h743"), outputs(tmp_path / "out", x[:90]))
+        board = outputs(tmp_path / "out", x[:90], "stm32h743")
+        np.testing.assert_array_equal(board, y[: len(board)])
 
 
 def test_class_of_a_net(tmp_path: Path) -> None:
