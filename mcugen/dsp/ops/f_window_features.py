@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -84,11 +85,11 @@ class FWindowFeatures(MachineOp):
             tables.append(
                 Item(symbol, "table", "mcg_float_feature_t", n, data.nbytes, 4, float(n), "features of a window", data)
             )
-        for i, f in self._bands():
-            waves = float_waves(self.length, *f.bins).reshape(-1)
+        for bins, features in Counter(f.bins for _, f in self._bands()).items():  # channels share the waves of a band
+            waves = float_waves(self.length, *bins).reshape(-1)
             waves.flags.writeable = False
             about, n = "cosine and sine of each bin", len(waves)
-            tables.append(Item(f"{prefix}_waves{i}", "table", "float", n, 4 * n, 4, float(n), about, waves))
+            tables.append(Item(_waves(prefix, bins), "table", "float", n, 4 * n, 4, float(n * features), about, waves))
         return tuple(tables)
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
@@ -110,7 +111,7 @@ class FWindowFeatures(MachineOp):
                 f"static const mcg_band_t {prefix}_band{i} = {{.channel = {f.channel}u, .bins = {last - first + 1}u, "
                 f".single = {single}u}};\n"
             )
-            ring = f"{names.table[f'{prefix}_waves{i}']}, {s['ring']}, {s['at']}"
+            ring = f"{names.table[_waves(prefix, f.bins)]}, {s['ring']}, {s['at']}"
             lines.append(f"{y}[{i}] = mcg_band_power_f32({window}, &{prefix}_band{i}, {ring});")
         init = [
             f"{s['wait']} = {self.length}u;",
@@ -127,3 +128,8 @@ class FWindowFeatures(MachineOp):
         at_due = self.length * (passes * _SAMPLE_STEPS + bins * _BIN_STEPS)
         macs = 2 * self.length * bins
         return Cost((macs + len(self.features)) / self.step, macs, always + at_due / self.step, always + at_due)
+
+
+def _waves(prefix: str, bins: tuple[int, int]) -> str:
+    """The table of a band's waves."""
+    return f"{prefix}_waves_{bins[0]}_{bins[1]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -122,9 +123,10 @@ class WindowFeatures(MachineOp):
         if self._clamps:
             data = np.array(self.limits, self.dtype.np)
             tables.append(_plain(f"{prefix}_limits", self.dtype.ctype, data, self.step, "largest sample by channel"))
-        for i, f in self._of_kind("band_power"):
-            waves = waves_of(self.length, *f.bins).reshape(-1)
-            tables.append(_plain(f"{prefix}_waves{i}", "int16_t", waves, 1, "cosine and sine of each bin"))
+        bands = Counter(f.bins for _, f in self._of_kind("band_power"))  # channels share the waves of a band
+        for bins, features in bands.items():
+            waves = waves_of(self.length, *bins).reshape(-1)
+            tables.append(_plain(_waves(prefix, bins), "int16_t", waves, features, "cosine and sine of each bin"))
         return tuple(tables)
 
     @property
@@ -154,7 +156,7 @@ class WindowFeatures(MachineOp):
             lines.append(f"{results[0]}[{i}] = mcg_window_lag_{end}({ring}, {f.channel}u, {f.lag}u);")
         for i, f in self._of_kind("band_power"):
             text += self._band(prefix, i, f)
-            ring = f"{names.table[f'{prefix}_waves{i}']}, {names.state['ring']}, {names.state['at']}"
+            ring = f"{names.table[_waves(prefix, f.bins)]}, {names.state['ring']}, {names.state['at']}"
             lines.append(f"{results[0]}[{i}] = mcg_band_power_{end}({window}, &{prefix}_band{i}, {ring});")
         if tracks:
             sums = names.state.get("sums", f"{prefix}_sums")
@@ -233,6 +235,11 @@ def _table(
     data = np.array(rows, dtype)
     data.flags.writeable = False
     return Item(symbol, "table", ctype, len(data), data.nbytes, align, len(data) * float(reads), about, data)
+
+
+def _waves(prefix: str, bins: tuple[int, int]) -> str:
+    """The table of a band's waves."""
+    return f"{prefix}_waves_{bins[0]}_{bins[1]}"
 
 
 def _plain(symbol: str, ctype: str, data: Array, reads: float, about: str) -> Item:
