@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from mcugen.core.op import MachineOp, Names, op_prefixes
+from mcugen.core.stream import state_layout
 from mcugen.emulate.elf import Elf
 from mcugen.emulate.isa import Decoder
 from mcugen.emulate.recorder import Execution
 
 #: The functions of a model that are the call itself, behind its name; what else it has belongs to an op.
 _CALL = ("run", "run_with", "run_batch", "push", "push_with", "init", "usable", "compute")
+
+_NAMED = re.compile(r"\b([A-Za-z_]\w*)(?=\s*\()")
 
 Block = tuple[int, int]
 #: The blocks that one op executed in one inference, in order.
@@ -91,6 +96,80 @@ class CallOrder:
     def _is_own(self, address: int) -> bool:
         i = bisect_right(self._starts, address) - 1
         return i >= 0 and address < self._ends[i]
+
+
+class CallNames:
+    """Blocks by op for a model with state, whose ops call several functions each, or one for each channel.
+
+    ``calls``: by op, the functions that its text names and how often, see ``calls_of``. A call belongs to the op at
+    hand if that names the function, and from no more places than the text has; otherwise to the next op that names it.
+    """
+
+    def __init__(self, elf: Elf, name: str, calls: Sequence[Counter[str]]) -> None:
+        self._calls = calls
+        own = {f"{name}_{part}" for part in _CALL}
+        known = {n for c in calls for n in c}
+        names = [(f, f.name.split(".")[0]) for f in elf.functions()]
+        self._own = sorted((f.address, f.address + f.size) for f, base in names if base in own)
+        self._starts = [a for a, _ in self._own]
+        self._entries = {f.address: base for f, base in names if base in known and base not in own}
+
+    def split(self, executions: Sequence[Execution]) -> list[list[Run]]:
+        """For each op, and last for the call itself, what it executed in each inference."""
+        parts: list[list[Run]] = [[] for _ in range(len(self._calls) + 1)]
+        for execution in executions:
+            for part, run in zip(parts, self._one(execution), strict=True):
+                part.append(tuple(run))
+        return parts
+
+    def _one(self, execution: Execution) -> list[list[Block]]:
+        runs: list[list[Block]] = [[] for _ in range(len(self._calls) + 1)]
+        op, site, entering = 0, 0, False
+        places: dict[str, set[int]] = {}
+        before: list[Block] = []  # a veneer of the linker, in front of the function
+        for block in execution.blocks:
+            if self._is_own(block[0]):
+                runs[-1].append(block)
+                site, entering = block[0], True
+                continue
+            before.append(block)
+            if entering and block[0] in self._entries:
+                op, entering = self._op_of(self._entries[block[0]], op, site, places), False
+            if not entering:
+                runs[op] += before
+                before = []
+        runs[op] += before
+        return runs
+
+    def _op_of(self, function: str, op: int, site: int, places: dict[str, set[int]]) -> int:
+        """The op that calls ``function`` from ``site``; ``places``: from where the op at hand, ``op``, called what."""
+        found = places.setdefault(function, set())
+        if site in found or len(found) < self._calls[op][function]:
+            found.add(site)
+            return op
+        later = (i for i in range(op + 1, len(self._calls)) if self._calls[i][function])
+        following = next(later, None)
+        if following is None:
+            return op
+        places.clear()
+        places[function] = {site}
+        return following
+
+    def _is_own(self, address: int) -> bool:
+        i = bisect_right(self._starts, address) - 1
+        return i >= 0 and address < self._own[i][1]
+
+
+def calls_of(name: str, ops: Sequence[MachineOp]) -> list[Counter[str]]:
+    """The functions that the text of each op names, and how often."""
+    layout = state_layout(ops)
+    found = []
+    for i, (op, prefix) in enumerate(zip(ops, op_prefixes(name, tuple(ops)), strict=True)):
+        items = {item.symbol: item.symbol for item in op.items(prefix)}
+        names = Names(items, dict.fromkeys(items, ""), state={} if layout is None else layout.names(i, "s"))
+        text = op.emit(prefix, tuple(f"x{k}" for k in range(len(op.inputs))), ("y",) * len(op.outputs), names)
+        found.append(Counter(_NAMED.findall(text.call)))
+    return found
 
 
 def worst_case(runs: Sequence[Run], decoder: Decoder, worst_steps: int) -> int | None:

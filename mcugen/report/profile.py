@@ -22,7 +22,7 @@ from mcugen.emulate.isa import Decoder
 from mcugen.emulate.machine import EmulatedBoard
 from mcugen.emulate.recorder import Execution
 from mcugen.errors import InternalError
-from mcugen.report.attribution import CallOrder, Owners, worst_case
+from mcugen.report.attribution import CallNames, CallOrder, Owners, calls_of, worst_case
 from mcugen.target.board import Board
 
 #: Rows that are recorded block by block; instructions are counted on all.
@@ -157,6 +157,8 @@ def _ops(
         ]
         names = [f[0] for f in functions]
         parts = Owners(elf, (*functions, (f"{model.name}_run", f"{model.name}_compute"))).split(executions)
+    elif model.state_bytes:
+        parts = CallNames(elf, model.name, calls_of(model.name, ops)).split(executions)
     else:
         parts = CallOrder(elf, model.name, len(ops)).split(executions)
     found = []
@@ -172,7 +174,9 @@ def _ops(
             found.append(OpProfile(model.entry, "call", mean, 0, 0.0, 0, max(counts)))
             continue
         cost = ops[n].cost()
-        worst = worst_case(part, decoder, cost.worst_steps)
+        # Steps of a window are those of several loops, of which one trip would not stand for all.
+        steps = 0 if model.state_bytes and cost.macs else cost.worst_steps
+        worst = worst_case(part, decoder, steps)
         kind = type(ops[n]).__name__
         found.append(OpProfile(names[n], kind, mean, cost.macs, cost.steps, cost.worst_steps, worst, ops[n].floor))
     return tuple(found)
