@@ -79,7 +79,7 @@ def export(
     the tables of a signal chain as a dict. Options come as an ExportOptions or as its fields by name. Raises a
     McugenError; nothing is written then.
     """
-    options = options or ExportOptions(**changes)
+    options = (options or ExportOptions(**changes)).with_paths()
     options.validate()
     board = load_board(options.board) if options.board not in (None, "none") else None
     compiler = find_host_compiler(options.compiler) if options.verify else None

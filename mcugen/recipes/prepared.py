@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,11 @@ class ExportOptions:
     project: str | None = None
     explain: bool = False
     ways: str = ""
+
+    def with_paths(self) -> ExportOptions:
+        """The same with paths where Python callers gave strings."""
+        spec, calib, dump_ir = (None if v is None else Path(v) for v in (self.spec, self.calib, self.dump_ir))
+        return replace(self, spec=spec, calib=calib, dump_ir=dump_ir)
 
     def validate(self) -> None:
         """InputError for a value that no export can have."""

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from mcugen.core.op import Item, MachineOp
+from mcugen.core.op import Item, MachineOp, Op
 from mcugen.core.passes import check_model, evaluate
 from mcugen.core.stream import OK, Rhythm, respond, rhythm
 from mcugen.core.types import Array
 from mcugen.dsp.analysis import FilterReport
 from mcugen.dsp.chain import LoweredChain, lower_chain
+from mcugen.dsp.source import Frames
+from mcugen.dsp.source.features import Features
 from mcugen.dsp.vectors import chain_samples
 from mcugen.emit.buffers import DMA_ALIGN
 from mcugen.emit.model import Vectors
@@ -181,7 +183,7 @@ def _facts(
     gap: Gap,
     own: tuple[Array, tuple[str, ...]] | None,
 ) -> tuple[tuple[str, str], ...]:
-    filters = [("filter", _filter_text(r)) for r in lowered.reports]
+    filters = [("filter", _filter_text(r, len(chain.signal.names))) for r in lowered.reports]
     whose = "made-up samples" if own is None else f"{len(own[0]):,} samples of yours"
     notes = () if own is None else (*own[1], *_beyond(chain, own[0]))
     data = (("vectors", coverage.text()), ("data", f"{whose}: {gap.text()}"))
@@ -203,11 +205,13 @@ def _beyond(chain: Chain, x: Array) -> list[str]:
     return lines
 
 
-def _filter_text(report: FilterReport) -> str:
-    """A filter in one line: its type, and what was measured of it."""
+def _filter_text(report: FilterReport, channels: int) -> str:
+    """A filter in one line, as the file calls it: its type, and what was measured of it."""
     chosen = next((t.probe for t in reversed(report.trials) if t.probe is not None), None)
     figures = "" if chosen is None else f": {chosen.text()}"
-    return f"{report.kind} on {', '.join(report.channels)} in {report.type}{figures}"
+    every = f"all {channels} channels" if 1 < channels == len(report.channels) else ", ".join(report.channels)
+    how = "exactly" if report.type == "exact" else f"in {report.type}"
+    return f"{report.where.rpartition(': ')[2]} on {every} {how}{figures}"
 
 
 def _about(pipeline: Pipeline, joined: Joined) -> tuple[str, ...]:
@@ -224,12 +228,19 @@ def _about(pipeline: Pipeline, joined: Joined) -> tuple[str, ...]:
     kind = joined.machine.types[joined.machine.outputs[0]]
     if kind.count == 1 and joined.output == "class":
         labels = joined.machine.labels
-        return (*lines, "  y[0]: the class" + (f", an index into {', '.join(labels)}" if labels else ""))
+        return (*lines, f"  y[0]: {_class_text(labels)}")
     for i, name in enumerate(joined.names):
         scale, offset = joined.scales[i], joined.offsets[i]
         meaning = "" if kind.dtype.is_float else f": real = {scale!r} * y{_plus(offset)}"
         lines.append(f"  y[{i}] {name}{meaning}")
     return tuple(lines)
+
+
+def _class_text(labels: tuple[str, ...]) -> str:
+    """What a class is. LightGBM's text knows numbers only."""
+    if labels == tuple(map(str, range(len(labels)))):
+        return f"the class, 0 to {len(labels) - 1}" if labels else "the class"
+    return f"the class, an index into {', '.join(labels)}"
 
 
 def _plus(offset: float) -> str:
@@ -274,11 +285,17 @@ def _buffers(chain: Chain, name: str) -> tuple[Item, ...]:
 def describe_pipeline(pipeline: Pipeline) -> str:
     """One line on a signal chain."""
     chain = pipeline.chain
-    kinds = [type(op).__name__ for op in chain.model.ops]
     model = "" if pipeline.model is None else f", then {_describe(pipeline)}"
-    steps = " > ".join(kinds) if kinds else "no filter"
+    steps = " > ".join(_step(op) for op in chain.model.ops) or "no filter"
     n = len(chain.signal.names)
     return f"{chain.model.source.name}: {n} channel{'s' if n > 1 else ''} at {chain.signal.rate:g} Hz, {steps}{model}"
+
+
+def _step(op: Op) -> str:
+    """A filter by its name in the file, a window by what it gives."""
+    if isinstance(op, Features):
+        return f"{len(op.items)} features of {op.length} samples"
+    return f"windows of {op.length} samples" if isinstance(op, Frames) else op.loc.item.rpartition(": ")[2]
 
 
 def _describe(pipeline: Pipeline) -> str:

@@ -42,7 +42,7 @@ class Example:
     def export(cls, name: str, out: Path, calib: str) -> Example:
         """As the README of the example says; verified on this machine."""
         source = EXAMPLES / name
-        mcugen.export(source / f"{name}.toml", out, project="cmake", calib=source / calib)
+        mcugen.export(source / f"{name}.toml", out, project="cmake", calib=str(source / calib))
         return cls(name, out)
 
     def _program(self, to: Path, changed: Mapping[str, str]) -> Path:

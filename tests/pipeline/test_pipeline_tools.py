@@ -37,10 +37,10 @@ def test_command_line(chain: Path, tmp_path: Path) -> None:
     done = call("export", chain, "-o", out, "--calib", rec, "--explain", "--dump-ir", tmp_path / "ir")
     assert done.code == 0, done
     for text in (
-        "chain.toml: 2 channels at 100 Hz, Iir > Features, then model.txt",
+        "chain.toml: 2 channels at 100 Hz, butter > 7 features of 20 samples, then model.txt",
         "chain_push(chain_state_t *s, const int16_t x[2], int32_t y[1])",
         "a result every 10 pushes, the first at push 20",
-        "Iir on ax in q15: error",
+        "butter on ax in q15: error",
         "300 of your samples",
         "300 samples of yours: against the float pipeline: mean distance",
         "chain.toml:[[filter]] 1: butter: Iir on ax in q15 (error allowed",
