@@ -74,10 +74,10 @@ def _planned(net: LoweredNet, machine: Model, about: str) -> MemoryPlan:
 
 
 def _roomy(plan: MemoryPlan) -> MemoryPlan:
-    """With larger tiles where the arena has room for them anyway while the layer runs."""
+    """With larger tiles and whole channels where the arena has room for them anyway while the layer runs."""
     ops = []
     for i, op in enumerate(machine_ops(plan.machine)):
-        ops.append(op.with_room(_largest_gap(plan.arena, i)) if isinstance(op, QConv) else op)
+        ops.append(op.with_room(_largest_gap(plan.arena, i)) if isinstance(op, QConv | QDepthwise) else op)
     wide = _planned(plan.net, replace(plan.machine, ops=tuple(ops)), plan.about)
     return wide if wide.arena.size <= plan.arena.size else plan
 

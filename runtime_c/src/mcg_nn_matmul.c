@@ -59,13 +59,15 @@ MCG_INLINE void multiply(int any, uint32_t pixels, const block_t *b, const uint3
             int32_t a0 = (int32_t)start[0], a1 = a0, a2 = a0;
             int32_t b0 = (int32_t)start[1], b1 = b0, b2 = b0;
             w = start + 2;
-            for (const uint32_t *end = p + MCG_NN_STEP * (b->groups & ~3u); p != end; w += 8, p += 4u * MCG_NN_STEP) {
+            const uint32_t fours = pixels > 1u ? b->groups & ~3u : 0u; /* one pixel is rare: small, not fast */
+            for (const uint32_t *end = p + MCG_NN_STEP * fours; pixels > 1u && p != end;
+                 w += 8, p += 4u * MCG_NN_STEP) {
                 GROUP(0u);
                 GROUP(1u);
                 GROUP(2u);
                 GROUP(3u);
             }
-            for (const uint32_t *end = p + MCG_NN_STEP * (b->groups & 3u); p != end; w += 2, p += MCG_NN_STEP) {
+            for (const uint32_t *end = p + MCG_NN_STEP * (b->groups - fours); p != end; w += 2, p += MCG_NN_STEP) {
                 GROUP(0u);
             }
             const uint32_t pixel = b->pixel;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -142,6 +142,11 @@ class QDepthwise(MachineOp):
         same = self.multiplier == 1 and self.in_planar == self.out_planar and self._strip == self.out_shape[1]
         smaller = self.out_shape[1] * self.out_shape[2] <= self.in_shape[1] * self.in_shape[2]
         return (0,) if same and (smaller or not self.in_planar) else ()
+
+    def with_room(self, scratch: int) -> QDepthwise:
+        """The same layer, expanded at once if that needs at most so much scratch: strips read some rows twice."""
+        whole = replace(self, whole=True)
+        return whole if whole.scratch_bytes <= scratch else self
 
     @property
     def scratch_bytes(self) -> int:
