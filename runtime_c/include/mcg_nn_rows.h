@@ -53,17 +53,20 @@ MCG_KERNELS_BEGIN
     LEFT_SUM("r8", "r0", "r1") \
     LOAD("2 * " bytes)         \
     LEFT_SUM("r6", "r4", "r5") LEFT_SUM("r8", "r2", "r3") LOAD("3 * " bytes) LEFT_SUM("r8", "r4", "r5")
-#define SUMS_2X2_STEP(bytes)                                                                                    \
-    LOAD("0")                                                                                                   \
-    UPPER_STEP_1("r0", "r1")                                                                                    \
-    FIFTH("0")                                                                                                  \
-    UPPER_STEP_2("r1")                                                                                          \
-    LOAD(bytes)                                                                                                 \
-    UPPER_STEP_1("r2", "r3")                                                                                    \
-    FIFTH(bytes)                                                                                                \
-    UPPER_STEP_2("r3") LOAD("2 * " bytes) UPPER_STEP_1("r4", "r5") LOWER_STEP_1("r0", "r1") FIFTH("2 * " bytes) \
-        UPPER_STEP_2("r5") LOWER_STEP_2("r1") LOAD("3 * " bytes) LOWER_STEP_1("r2", "r3") FIFTH("3 * " bytes)   \
-            LOWER_STEP_2("r3") LOAD("4 * " bytes) LOWER_STEP_1("r4", "r5") FIFTH("4 * " bytes) LOWER_STEP_2("r5")
+#define SUMS_2X2_STEP(bytes)                                                                                        \
+    LOAD("0")                                                                                                       \
+    UPPER_STEP_1("r0", "r1")                                                                                        \
+    FIFTH("0")                                                                                                      \
+    UPPER_STEP_2("r1")                                                                                              \
+    LOAD(bytes)                                                                                                     \
+    UPPER_STEP_1("r2", "r3")                                                                                        \
+    FIFTH(bytes)                                                                                                    \
+    UPPER_STEP_2("r3")                                                                                              \
+    LOAD("2 * " bytes)                                                                                              \
+    UPPER_STEP_1("r4", "r5")                                                                                        \
+    LOWER_STEP_1("r0", "r1") FIFTH("2 * " bytes) UPPER_STEP_2("r5") LOWER_STEP_2("r1") LOAD("3 * " bytes)           \
+        LOWER_STEP_1("r2", "r3") FIFTH("3 * " bytes) LOWER_STEP_2("r3") LOAD("4 * " bytes) LOWER_STEP_1("r4", "r5") \
+            FIFTH("4 * " bytes) LOWER_STEP_2("r5")
 #define SUMS_2X1_STEP(bytes)   \
     LOAD("0")                  \
     LEFT_SUM("r6", "r0", "r1") \
