@@ -39,43 +39,30 @@ MCG_KERNELS_BEGIN
 #define UPPER_STEP_2(wb) "smlabt r7, r10, " wb ", r7\n"
 #define LOWER_STEP_2(wb) "smlabt r9, r10, " wb ", r9\n"
 
-#define SUMS_2X2(bytes) \
-    LOAD("0")           \
-    UPPER("r0", "r1")   \
-    LOAD(bytes)         \
-    UPPER("r2", "r3")   \
-    LOWER("r0", "r1") LOAD("2 * " bytes) UPPER("r4", "r5") LOWER("r2", "r3") LOAD("3 * " bytes) LOWER("r4", "r5")
-#define SUMS_2X1(bytes)        \
-    LOAD("0")                  \
-    LEFT_SUM("r6", "r0", "r1") \
-    LOAD(bytes)                \
-    LEFT_SUM("r6", "r2", "r3") \
-    LEFT_SUM("r8", "r0", "r1") \
-    LOAD("2 * " bytes)         \
-    LEFT_SUM("r6", "r4", "r5") LEFT_SUM("r8", "r2", "r3") LOAD("3 * " bytes) LEFT_SUM("r8", "r4", "r5")
-#define SUMS_2X2_STEP(bytes)                                                                                        \
-    LOAD("0")                                                                                                       \
-    UPPER_STEP_1("r0", "r1")                                                                                        \
-    FIFTH("0")                                                                                                      \
-    UPPER_STEP_2("r1")                                                                                              \
-    LOAD(bytes)                                                                                                     \
-    UPPER_STEP_1("r2", "r3")                                                                                        \
-    FIFTH(bytes)                                                                                                    \
-    UPPER_STEP_2("r3")                                                                                              \
-    LOAD("2 * " bytes)                                                                                              \
-    UPPER_STEP_1("r4", "r5")                                                                                        \
-    LOWER_STEP_1("r0", "r1") FIFTH("2 * " bytes) UPPER_STEP_2("r5") LOWER_STEP_2("r1") LOAD("3 * " bytes)           \
-        LOWER_STEP_1("r2", "r3") FIFTH("3 * " bytes) LOWER_STEP_2("r3") LOAD("4 * " bytes) LOWER_STEP_1("r4", "r5") \
-            FIFTH("4 * " bytes) LOWER_STEP_2("r5")
-#define SUMS_2X1_STEP(bytes)   \
-    LOAD("0")                  \
-    LEFT_SUM("r6", "r0", "r1") \
-    LOAD(bytes)                \
-    LEFT_SUM("r6", "r2", "r3") \
-    LOAD("2 * " bytes)         \
-    LEFT_SUM("r6", "r4", "r5") \
-    LEFT_SUM("r8", "r0", "r1") \
-    LOAD("3 * " bytes) LEFT_SUM("r8", "r2", "r3") LOAD("4 * " bytes) LEFT_SUM("r8", "r4", "r5")
+/* clang-format off */
+#define SUMS_2X2(bytes)                                    \
+    LOAD("0") UPPER("r0", "r1")                            \
+    LOAD(bytes) UPPER("r2", "r3") LOWER("r0", "r1")        \
+    LOAD("2 * " bytes) UPPER("r4", "r5") LOWER("r2", "r3") \
+    LOAD("3 * " bytes) LOWER("r4", "r5")
+#define SUMS_2X1(bytes)                                                      \
+    LOAD("0") LEFT_SUM("r6", "r0", "r1")                                     \
+    LOAD(bytes) LEFT_SUM("r6", "r2", "r3") LEFT_SUM("r8", "r0", "r1")        \
+    LOAD("2 * " bytes) LEFT_SUM("r6", "r4", "r5") LEFT_SUM("r8", "r2", "r3") \
+    LOAD("3 * " bytes) LEFT_SUM("r8", "r4", "r5")
+#define SUMS_2X2_STEP(bytes)                                                                                                       \
+    LOAD("0") UPPER_STEP_1("r0", "r1") FIFTH("0") UPPER_STEP_2("r1")                                                               \
+    LOAD(bytes) UPPER_STEP_1("r2", "r3") FIFTH(bytes) UPPER_STEP_2("r3")                                                           \
+    LOAD("2 * " bytes) UPPER_STEP_1("r4", "r5") LOWER_STEP_1("r0", "r1") FIFTH("2 * " bytes) UPPER_STEP_2("r5") LOWER_STEP_2("r1") \
+    LOAD("3 * " bytes) LOWER_STEP_1("r2", "r3") FIFTH("3 * " bytes) LOWER_STEP_2("r3")                                             \
+    LOAD("4 * " bytes) LOWER_STEP_1("r4", "r5") FIFTH("4 * " bytes) LOWER_STEP_2("r5")
+#define SUMS_2X1_STEP(bytes)                                                 \
+    LOAD("0") LEFT_SUM("r6", "r0", "r1")                                     \
+    LOAD(bytes) LEFT_SUM("r6", "r2", "r3")                                   \
+    LOAD("2 * " bytes) LEFT_SUM("r6", "r4", "r5") LEFT_SUM("r8", "r0", "r1") \
+    LOAD("3 * " bytes) LEFT_SUM("r8", "r2", "r3")                            \
+    LOAD("4 * " bytes) LEFT_SUM("r8", "r4", "r5")
+/* clang-format on */
 
 /* columns: bytes of input that two columns of the output advance, and the power of two that they are. */
 #define ROWS_3X3(name, bytes, columns, power, stride, sums_2x2, sums_2x1)                                          \
