@@ -16,6 +16,8 @@ from mcugen.trees.tables import TreeTables
 
 #: Nodes of one function: compilers take more than linear time for larger ones, and smaller ones fill memory better.
 FUNCTION_NODES = 1100
+#: Ranks that a Cortex-M keeps in registers beside the sum.
+REGISTERS = 13
 #: A tree cannot be cut: the largest one, and all of them together, as far as compilers take less than some minutes.
 MOST_TREE_NODES, MOST_NODES = 2500, 60_000
 #: Compilers limit how deep blocks may nest (clang: 256).

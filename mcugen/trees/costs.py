@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mcugen.core.types import Array, DType
+from mcugen.trees.branches import REGISTERS
 from mcugen.trees.coarse import FEW, SCALE, SEARCH, make_coarse, make_lookup, stored_keys
 from mcugen.trees.columns import Columns
 from mcugen.trees.keys import key_code
@@ -99,6 +100,7 @@ def _summing(parts: Parts) -> dict[str, Numbers]:
     leaf = parts.leaf.size * outputs
     sets = 4.0 * t.set_words.size
     share = float(np.mean(t.column >= t.first_set)) if t.column.size else 0.0
+    wide = float(t.n_columns > REGISTERS)
     repeats = max(nodes, 1.0) / max(_distinct_tests(parts), 1.0)
     size = 2.0 if t.sizes.max(initial=0) <= 0xFFFF else 4.0
     return {
@@ -113,10 +115,12 @@ def _summing(parts: Parts) -> dict[str, Numbers]:
         "packed": {"i_one": 1.0, "i_steps": steps, "i_trees": trees, "b_one": 1.0, "b_tables": 2 * (2 * nodes + trees)},
         "branches": {
             "i_steps": steps,
+            "i_wide": wide * steps,
             "i_sets": share * steps,
             "i_few": steps / repeats,
             "i_trees": trees,
             "b_nodes": nodes,
+            "b_wide": wide * nodes,
             "b_few": nodes / repeats,
             "b_tables": sets,
             "b_leaves": _LEAF_BYTES[parts.leaf] * (nodes + trees),
@@ -184,12 +188,12 @@ _SUMMING: dict[str, Numbers] = {
     "tables": {"i_one": 22.9, "i_steps": 10.2, "i_sets": 16.1, "i_trees": 26.8, "b_one": 106.0, "b_tables": 1.0},
     "packed": {"i_steps": 6.95, "i_trees": 15.5, "b_one": 230.0, "b_tables": 1.03},
     "branches": {
-        "i_steps": 1.55,
-        "i_sets": 6.31,
-        "i_few": 0.82,
-        "b_nodes": 10.2,
-        "b_few": 15.8,
-        "b_tables": 0.5,
+        "i_steps": 1.56,
+        "i_sets": 6.38,
+        "i_few": 0.83,
+        "b_nodes": 12.0,
+        "b_wide": 0.98,
+        "b_tables": 2.33,
         "b_leaves": 1.0,
     },
 }

@@ -38,7 +38,8 @@ def export_kind(kind: str, out: Path) -> Path:
     x = rng.normal(size=(400, 4)).round(2) * 10
     x[rng.random(x.shape) < 0.1] = np.nan
     y = np.nan_to_num(x[:, 0]) * 2 + np.nan_to_num(x[:, 1]) ** 2 / 10
-    options: dict[str, object] = {"name": kind, "board": H743}
+    # Tables, so that there is something to spoil; tests/trees has the other ways.
+    options: dict[str, object] = {"name": kind, "board": H743, "ways": "" if kind == "linear" else "search+tables"}
     params: dict[str, object] = {"objective": "regression", "num_leaves": 7, "verbose": -1, "min_data_in_leaf": 10}
     params |= {"deterministic": True, "num_threads": 1, "seed": 1}
     categories: list[int] | str = "auto"
