@@ -43,7 +43,7 @@ MCG_SECTION(".text.mcugen.itcm.fast_rank") MCG_NOINLINE static void fast_rank(co
     rank[2] = (fast_rank_t)(fast_rank_few(x + 1, keys + 2, 1u, 1u));
 }
 
-MCG_BRANCHES_BEGIN
+MCG_BRANCHES_BEGIN_FEW
 MCG_SECTION(".text.mcugen.itcm.fast_trees_0") MCG_NOINLINE static void fast_trees_0(const fast_rank_t *r, int32_t *sum MCG_BRANCH_TRACE(uint16_t))
 {
     int32_t a;
@@ -153,7 +153,7 @@ __asm__(".pushsection .mcugen.plan,\"\",%progbits\n"
         ".ascii \"mcugen-plan 1\\n\"\n"
         ".ascii \"model fast\\n\"\n"
         ".ascii \"source a0de7e1d0033a830b0421823c35b9a9c0203992de51e5da64284ca42b2b47c5c\\n\"\n"
-        ".ascii \"code 7525453e34218080e1c50207f82919456fcccef7f141de8a318436e507657293\\n\"\n"
+        ".ascii \"code ae63c6137b2c4b54fea9956f39a9521ad80350d4f9569af0a9ad0669c088889b\\n\"\n"
         ".ascii \"abi 1\\n\"\n"
         ".ascii \"board stm32h743\\n\"\n"
         ".ascii \"item fast_rank code itcm 312 4 copied\\n\"\n"
