@@ -41,6 +41,8 @@ from mcugen.target.arena import ArenaPlan, plan_arena
 #: Bytes of inputs and outputs in the golden file.
 _GOLDEN_BYTES = 256 * 1024
 
+#: Of each output of the model file, without the batch axis.
+Shapes = tuple[tuple[int, ...], ...]
 #: What is known of the distance to the float net.
 Loss = tuple[tuple[LayerLoss, ...], tuple[OutputLoss, ...]] | FloatGap | None
 
@@ -68,13 +70,14 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
     model = with_class(model) if options.output == "class" else model
     dump = dumper(options.dump_ir)
     source = run_passes(model, FLOAT_STEPS, None, dump)
+    shapes = tuple(model.types[v].shape for v in model.outputs)
     progress("lowering" if options.float32 else "quantizing")
     own = None if options.calib is None else load_net_samples(options.calib, source)
     if options.float32:
-        quantized, pruned, (full, arena) = None, None, _floats(source, options)
+        quantized, pruned, (full, arena) = None, None, _floats(source, shapes, options)
         machine = full
     else:
-        plan = choose_memory(options, _lowerer(source, own, options))
+        plan = choose_memory(options, _lowerer(source, shapes, own, options))
         quantized, full, pruned = plan.net.quantized, plan.net.full, plan.net.pruned
         machine, arena = plan.machine, plan.arena
     step = "lower" if quantized is None else "quantize"
@@ -128,29 +131,43 @@ def refuse_options(model: Model, options: ExportOptions) -> None:
         raise UnsupportedError("--input-dtype", f"{options.input_dtype} for a net in {dtype}", hint)
 
 
-def _floats(source: Model, options: ExportOptions) -> tuple[Model, ArenaPlan]:
+def _floats(source: Model, shapes: Shapes, options: ExportOptions) -> tuple[Model, ArenaPlan]:
     """The net in float32, which has one plan."""
-    machine = with_output_names(lower_floats(source), source.outputs)
+    machine = with_outputs_of(lower_floats(source), source.outputs, shapes)
     arena = plan_arena(machine, machine_ops(machine))
     if options.max_ram is not None and arena.size > options.max_ram:
         raise too_small(options.max_ram, arena.size)
     return machine, arena
 
 
-def _lowerer(source: Model, own: Samples | None, options: ExportOptions) -> Callable[[bool], LoweredNet]:
+def _lowerer(
+    source: Model, shapes: Shapes, own: Samples | None, options: ExportOptions
+) -> Callable[[bool], LoweredNet]:
     """Quantizes the net, with planes for depthwise layers (False) or without (True)."""
     ranges = ranges_of(source, own, options)
 
     def lower(interleaved: bool) -> LoweredNet:
         quantized = quantize(source, ranges, options.int16, interleaved)
-        full = with_output_names(quantized.machine, source.outputs)
+        full = with_outputs_of(quantized.machine, source.outputs, shapes)
         return LoweredNet(quantized, full, prune(full))
 
     return lower
 
 
-def with_output_names(machine: Model, names: tuple[str, ...]) -> Model:
-    """A machine model whose outputs have the names of the model file: several outputs are told apart by them."""
+def with_outputs_of(machine: Model, names: tuple[str, ...], shapes: Shapes) -> Model:
+    """A machine model whose outputs have the names and shapes of the model file.
+
+    Several outputs are told apart by their names; a Flatten at the end of a file leaves its shape, and no kernel.
+    """
+    machine = _with_output_names(machine, names)
+    types = dict(machine.types)
+    for value, shape in zip(machine.outputs, shapes, strict=True):
+        if types[value].count == prod(shape):
+            types[value] = replace(types[value], shape=shape)
+    return replace(machine, types=types)
+
+
+def _with_output_names(machine: Model, names: tuple[str, ...]) -> Model:
     if len(names) == len(machine.inputs) == 1 or machine.outputs == names:
         return machine
     new = dict(zip(machine.outputs, names, strict=True))

@@ -107,8 +107,9 @@ def test_the_worst_push_is_a_small_part_of_the_period(
     means = {op.kind: op.instructions for op in profile.ops}
     assert max(means, key=lambda kind: means[kind]) == "WindowFeatures"
     assert all(200 < means[kind] < 1000 for kind in ("RunningMedian", "ShiftSamples", "BiquadQ31", "call"))
-    assert 0 < means["RankCoarse"] < means["WindowFeatures"] / 4
-    assert 0 < means["SumPacked"] < means["WindowFeatures"] / 4
+    for step in ("Rank", "Sum"):
+        (cost,) = (means[kind] for kind in means if kind.startswith(step))
+        assert 0 < cost < means["WindowFeatures"] / 4
     with capsys.disabled():
         share = 100 * profile.cycles.worst / PERIOD
         print(f"\nthermo_life: worst push {profile.cycles.worst:,.0f} of {PERIOD:,} cycles ({share:.1f} %), estimated")

@@ -168,12 +168,20 @@ def test_n23_plans_of_real_ops(seed: int) -> None:
     for i, op in enumerate(ops):
         place = plan.scratch[i]
         alive = {v: s for v, s in spans.items() if s[2] <= i <= s[3]}
-        taken = {v for v in op.inputs if v in spans and spans[v][3] == i} if op.in_place else set()
+        shares = op.in_place or op.lag is not None
+        taken = {v for v in op.inputs if v in spans and spans[v][3] == i} if shares else set()
         marks: dict[int, str] = {}
         for v, (begin, end, made, _) in alive.items():
             for byte in range(begin, end):
                 owner = marks.setdefault(byte, v)
                 assert owner == v or (made == i and owner in taken) or (v in taken and owner in op.outputs), (owner, v)
+        if op.lag is not None and not op.in_place and op.inputs[0] in taken and op.outputs[0] in spans:
+            # An output that trails its input starts so far before it that it never overtakes the reads.
+            first, second = plan.offset(op.outputs[0]), plan.offset(op.inputs[0])
+            overlap = (
+                first < second + model.types[op.inputs[0]].count and second < first + model.types[op.outputs[0]].count
+            )
+            assert not overlap or first + op.lag <= second
             if place is not None:
                 assert end <= place or begin >= place + op.scratch_bytes
 
