@@ -59,8 +59,9 @@ def requant_of(
 ) -> Requant:
     """The Requant for real factors ``s_in * s_w / s_out`` (float64, one per channel or one).
 
-    ``factor = q * 2^e`` with q in [0.5, 1); m = round(q * 2^31), s = 31 - e. A factor of 0 makes a constant channel.
-    UnsupportedError for a factor that is negative, not finite, 2^30 or more, or below 2^-32 and so without a shift.
+    ``factor = q * 2^e`` with q in [0.5, 1); m = round(q * 2^31), s = 31 - e. A factor of 0 makes a constant channel,
+    and so does one below 2^-32, by which every int32 rounds to 0. UnsupportedError for a factor that is negative, not
+    finite, or 2^30 or more.
     """
     pairs = [_multiplier(float(f), where) for f in np.atleast_1d(np.asarray(factors, dtype=np.float64))]
     multiplier, shift = np.array(pairs, dtype=np.int64).T
@@ -76,11 +77,12 @@ def _multiplier(factor: float, where: str) -> tuple[int, int]:
     m, shift = math.floor(math.ldexp(q, 31) + 0.5), 31 - exponent
     if m == 1 << 31:
         m, shift = m >> 1, shift - 1
-    if not MIN_SHIFT <= shift <= MAX_SHIFT:
-        hint = (
-            "a channel that is always zero must have the factor 0" if factor < 1.0 else "the output scale is too small"
-        )
-        raise UnsupportedError(where, f"scales give the factor {factor:.3g}, which no shift of 1 to 62 holds", hint)
+    if shift > MAX_SHIFT:
+        # Below 2^-32: no int32 accumulator comes to half a unit, so every output is the zero point.
+        return 0, MIN_SHIFT
+    if shift < MIN_SHIFT:
+        what = f"scales give the factor {factor:.3g}, which no shift of 1 to 62 holds"
+        raise UnsupportedError(where, what, "the output scale is too small")
     return m, shift
 
 
