@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
-
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
+from typing import TYPE_CHECKING, Any
 
 from mcugen.emit.plan_note import ABI_SECTION, PLAN_SECTION, PlanNote, read_notes
 from mcugen.errors import InputError
+
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
 
 _ALLOC = 2
 _HARD_FLOAT = 0x400
@@ -119,6 +118,10 @@ class Program:
 
 def read_program(path: Path) -> Program:
     """The program in a file. InputError if it is none that was linked for a little-endian 32-bit Arm."""
+    # Every command imports this module, and one reads programs.
+    from elftools.common.exceptions import ELFError  # noqa: PLC0415
+    from elftools.elf.elffile import ELFFile  # noqa: PLC0415
+
     if not path.is_file():
         raise InputError(str(path), "there is no such file", "give the .elf (or .axf) that the linker wrote")
     try:
@@ -149,6 +152,8 @@ def _parse(path: str, elf: ELFFile) -> Program:
         if s["p_type"] == "PT_LOAD" and s["p_memsz"]
     )
     table = elf.get_section_by_name(".symtab")
+    from elftools.elf.sections import SymbolTableSection  # noqa: PLC0415
+
     if not isinstance(table, SymbolTableSection):
         raise InputError(
             path, "has no symbols: nothing can be found in it", "check it before strip, or link without -s"

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mcugen.core.types import Model
 from mcugen.errors import InputError, UnsupportedError
 from mcugen.frontends.lightgbm import load_text
 from mcugen.frontends.objects import load_object
-
-if TYPE_CHECKING:
-    from mcugen.frontends.pipeline.load import Pipeline
+from mcugen.frontends.pipeline.load import Pipeline, load_pipeline, pipeline_of
 
 _NOT_MODELS = {".pkl", ".pickle", ".joblib", ".json", ".bin"}
 
@@ -36,8 +34,6 @@ def load_source(
     if not isinstance(source, str | Path):
         tables = source if isinstance(source, Mapping) else getattr(source, "pipeline_tables", None)
         if isinstance(tables, Mapping):
-            from mcugen.frontends.pipeline.load import pipeline_of  # noqa: PLC0415
-
             return pipeline_of(tables, name, partial(_load_model, shapes, (None, 0)))
         return load_object(source, name, shapes)
     path = Path(source)
@@ -49,9 +45,6 @@ def load_source(
 
         return load_onnx(data, path.name, name, dict(shapes or {}))
     if suffix == ".toml":
-        # scipy.signal is slow to import, and only needed here.
-        from mcugen.frontends.pipeline.load import load_pipeline  # noqa: PLC0415
-
         return load_pipeline(data, path, name, partial(_load_model, shapes, (num_iteration, start_iteration)))
     if suffix in _NOT_MODELS:
         hint = "save it with booster.save_model('model.txt'), or call mcugen.export(object) from Python"

@@ -14,7 +14,6 @@ from mcugen.dsp.source.frames import frame_shape
 from mcugen.errors import InputError
 from mcugen.frontends.names import nearest
 from mcugen.frontends.pipeline import schema
-from mcugen.frontends.pipeline.design import filter_op
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,6 +125,9 @@ def _signal(tables: schema.PipelineTables, file: str) -> Signal:
 
 def _filters(tables: schema.PipelineTables, file: str, channels: dict[str, int]) -> tuple[list[SourceOp], str, float]:
     """The ops, the name of the last value, and the rate that is left after decimation."""
+    # scipy.signal takes a second to import, and every command imports this module.
+    from mcugen.frontends.pipeline.design import filter_op  # noqa: PLC0415
+
     ops: list[SourceOp] = []
     value, rate = "sample", tables.signal.rate
     for i, table in enumerate(tables.filter):
