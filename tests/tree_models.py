@@ -32,7 +32,7 @@ from mcugen.trees.vectors import make_vectors
 from mcugen.verify.golden import Golden, GoldenTensor, golden_bytes
 
 BAND = float(np.float32(1e-35))
-ABI = 1
+ABI = 2
 SHA = bytes(range(32))
 LOC = Loc("test", "")
 INPUT_TYPES = (DType.F64, DType.F32, DType.I32, DType.I16, DType.U16, DType.I8, DType.U8)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* Raised when generated files and runtime files of different versions must not be mixed, and when results change. */
-#define MCG_ABI 1
+#define MCG_ABI 2
 
 #if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__)
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__

@@ -120,10 +120,10 @@ MUTATIONS: dict[str, tuple[Callable[[Patch], Patch], str]] = {
     "DMA out of reach": (lambda p: p.symbol("m_dma", 0x2000_8000), "m_dma: dma1 does not reach dtcm"),
     "DMA not aligned": (lambda p: p.symbol("m_dma", sram1(p) + 16), "is not aligned to a cache line (32)"),
     "DMA shares a line": (lambda p: p.symbol("users_odd", sram1(p) + 80), "users_odd shares a cache line"),
-    "another ABI": (lambda p: p.contents(".mcugen.abi", b"abi 1 hard\0abi 7 hard\0"), "was compiled for ABI 7"),
-    "float ABIs": (lambda p: p.contents(".mcugen.abi", b"abi 1 hard\0abi 1 softfp\0"), "differ: hard, softfp"),
-    "float ABI of the program": (lambda p: p.contents(".mcugen.abi", b"abi 1 softfp\0"), "the program is hard"),
-    "no FPU": (lambda p: p.contents(".mcugen.abi", b"abi 1 soft\0"), "compiled without the FPU"),
+    "another ABI": (lambda p: p.contents(".mcugen.abi", b"abi 2 hard\0abi 7 hard\0"), "was compiled for ABI 7"),
+    "float ABIs": (lambda p: p.contents(".mcugen.abi", b"abi 2 hard\0abi 2 softfp\0"), "differ: hard, softfp"),
+    "float ABI of the program": (lambda p: p.contents(".mcugen.abi", b"abi 2 softfp\0"), "the program is hard"),
+    "no FPU": (lambda p: p.contents(".mcugen.abi", b"abi 2 soft\0"), "compiled without the FPU"),
     "another board": (lambda p: plan_with(p, "stm32h743", "mps2_an500"), "was placed for mps2_an500"),
     "plan changed": (lambda p: plan_with(p, "m_t0 table dtcm", "m_t0 table axi"), "planned in axi"),
     "sections overlap": (lambda p: p.section(".bss", p.value("__mcg_axi_start")), "shares 0x24000"),
@@ -218,7 +218,7 @@ def test_a_real_model_of_both_compilers(compiler: str, export: Path, tmp_path: P
 def test_the_note_in_the_c_is_the_note(export: Path) -> None:
     note = note_in_c((export / "furnace.c").read_text())
     assert note is not None
-    assert (note.model, note.abi, note.board) == ("furnace", 1, "stm32h743")
+    assert (note.model, note.abi, note.board) == ("furnace", 2, "stm32h743")
     assert read_notes((note.text() * 2).encode()) == [note, note]
 
 

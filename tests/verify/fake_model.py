@@ -10,7 +10,7 @@ from mcugen.core.types import Array
 from mcugen.resources import resource_dir
 from mcugen.verify.golden import Golden, GoldenTensor
 
-ABI = 1
+ABI = 2
 FEATURES, OUTPUTS, TREES = 3, 2, 2
 SHA = bytes(range(32))
 

@@ -134,7 +134,7 @@ def test_unusable_golden_files_end_with_2_and_no_crash() -> None:
         (data[:-8], "length"),
         (b"x" + data[1:], "not a golden file"),
         (patched(8, "I", 2), "format"),
-        (patched(12, "I", 2), "ABI"),
+        (patched(12, "I", 99), "ABI"),
         (patched(48, "I", 2**32 - 1), "outside"),
         (patched(52, "I", 257), "too many"),
         (patched(first + TENSOR.offset("dtype"), "I", 9), "outside"),

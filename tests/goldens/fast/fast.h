@@ -16,8 +16,8 @@
 
 #include "mcugen/mcg.h"
 
-#if MCG_ABI != 1
-#error "fast needs runtime ABI 1: take the folder mcugen/ from the same export"
+#if MCG_ABI != 2
+#error "fast needs runtime ABI 2: take the folder mcugen/ from the same export"
 #endif
 
 MCG_BEGIN_DECLS
