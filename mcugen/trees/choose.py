@@ -90,27 +90,41 @@ def choose(parts: Parts, goal: str, memory: Memory, limit: float | None = None) 
     ``speed``: the fewest cycles. ``size``: of what is within a fifth of the smallest flash, the least flash times
     cycles. ``balanced``: the fewest cycles below twice the flash of ``size``.
     """
-    leaves = {way: stored_leaves(parts, way, limit) for way in SUMMINGS if summing_obstacle(parts, way) is None}
-    costs = features(parts)
+    ways = [way for way in SUMMINGS if summing_obstacle(parts, way) is None]
+    coarse = {way: stored_leaves(parts, way, limit, _SIZE_ERROR) for way in ways}
+    # Only who asks for size pays for it with accuracy.
+    leaves = coarse if goal == "size" else {way: stored_leaves(parts, way, limit, _FINE_ERROR) for way in ways}
     if goal != "speed" and parts.tables.column.size > _QUICK_NODES:
-        leaves["branches"] = None
-    candidates = tuple(_candidate(parts, r, s, leaves, costs, memory) for s in SUMMINGS for r in RANKINGS)
+        coarse["branches"] = leaves["branches"] = None
+    costs = features(parts)
+
+    def compared(stored: dict[str, PackedLeaves | None]) -> tuple[Candidate, ...]:
+        return tuple(_candidate(parts, r, s, stored, costs, memory) for s in SUMMINGS for r in RANKINGS)
+
+    candidates = compared(leaves)
     usable = [(c, c.cost) for c in candidates if c.cost is not None]
-    least = min(cost.flash for _, cost in usable)
-    small = [(c, cost) for c, cost in usable if cost.flash <= _SIZE_FLASH * least]
-    smallest, smallest_cost = min(small, key=lambda pair: pair[1].flash * pair[1].cycles)
+    smallest, smallest_cost = _smallest(compared(coarse))
     if goal == "size":
         won, why = smallest, f"the least flash times cycles within {_SIZE_FLASH:g} times the smallest flash"
     elif goal == "speed":
         won, why = min(usable, key=lambda pair: pair[1].cycles)[0], "the fewest estimated cycles"
     else:
         bounded = [(c, cost) for c, cost in usable if cost.flash < _BALANCED_FLASH * smallest_cost.flash]
-        won = min(bounded, key=lambda pair: pair[1].cycles)[0]
+        # Whole leaves may take more than twice as much: then the smallest of what is left.
+        won = min(bounded or [min(usable, key=lambda p: p[1].flash)], key=lambda pair: pair[1].cycles)[0]
         why = f"the fewest estimated cycles below twice the flash of {smallest.name}"
     stored = leaves[won.summing]
     if stored is None:
         raise InternalError(parts.where, "a way without leaves was chosen")
     return Choices(won.ranking, won.summing, stored, candidates, why)
+
+
+def _smallest(candidates: tuple[Candidate, ...]) -> tuple[Candidate, Estimate]:
+    """What ``size`` takes, and its cost."""
+    usable = [(c, c.cost) for c in candidates if c.cost is not None]
+    least = min(cost.flash for _, cost in usable)
+    small = [(c, cost) for c, cost in usable if cost.flash <= _SIZE_FLASH * least]
+    return min(small, key=lambda pair: pair[1].flash * pair[1].cycles)
 
 
 def _candidate(
@@ -143,26 +157,28 @@ def explain_lines(choices: Choices) -> tuple[str, ...]:
 
 
 #: Bounds that short leaves may have, as a part of what the scores of the training rows span (narrow.score_spread).
-_SPEED_ERROR, _SIZE_ERROR = 3e-4, 8e-4
+#: Code: trees as code. Fine: words of 16 bits where size is not the goal; the scores of a user's rows span less than
+#: that estimate, and the bound is to be below 0.03 % of theirs.
+_CODE_ERROR, _FINE_ERROR, _SIZE_ERROR = 3e-4, 2.5e-4, 8e-4
 #: The largest constant that one instruction adds.
 _SHORT = 4095
 
 
-def stored_leaves(parts: Parts, summing: str, limit: float | None) -> PackedLeaves | None:
+def stored_leaves(parts: Parts, summing: str, limit: float | None, share: float = _SIZE_ERROR) -> PackedLeaves | None:
     """Leaves as a way of summing stores them; None where they are not exact enough.
 
-    ``limit``: the bound that the user allows; without one, a small part of the span of the scores.
+    ``limit``: the bound that the user allows; without one, the part ``share`` of the span of the scores.
     """
     if summing == "tables" or (summing == "branches" and parts.leaf is not DType.I16):
         return pack_leaves(parts.source, parts.leaf, parts.where)
     spread = score_spread(parts.source, parts.count)
     if summing == "branches":
-        found = narrow_leaves(parts.source, Narrow(_SHORT, False, _SPEED_ERROR * spread if limit is None else limit))
+        found = narrow_leaves(parts.source, Narrow(_SHORT, False, _CODE_ERROR * spread if limit is None else limit))
         return found if found is not None else pack_leaves(parts.source, parts.leaf, parts.where)
     bits = word_bits(parts.tables, pair_up(parts.tables))
     if bits is None:
         return None
-    return narrow_leaves(parts.source, Narrow(bits.most, True, _SIZE_ERROR * spread if limit is None else limit))
+    return narrow_leaves(parts.source, Narrow(bits.most, True, share * spread if limit is None else limit))
 
 
 def ranking_obstacle(parts: Parts, ranking: str) -> str | None:
