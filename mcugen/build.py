@@ -16,6 +16,7 @@ from mcugen.emit.artifact import Artifact
 from mcugen.emit.files import WriteResult, write, write_once
 from mcugen.emit.manifest import manifest_of
 from mcugen.emit.model import ABI, items_of, model_files, runtime_files
+from mcugen.emit.net import arena_ports
 from mcugen.emit.parts import ports_of
 from mcugen.emit.project import ProjectModel, project_files, project_name
 from mcugen.errors import InputError
@@ -185,11 +186,12 @@ def _check(
         f"Verified: the C equals the {ready.against} in Python, every bit." if compiler is not None else "NOT VERIFIED."
     )
     files = _files(ready, plan, options.output, proof, options.project == "cmake")
+    arena = None if ready.arena is None or ready.status is not None else arena_ports(ready.machine, ready.arena)
     verification = {**ready.verification, "host": "not verified"}
     if compiler is not None:
         progress("compiling and comparing on this machine")
-        verification |= check_host(files, ready.machine, ready.x, ready.y, ready.trace, compiler, ready.status)
-    manifest = manifest_of(ready.machine, plan, ready.recorded, verification, VERSION)
+        verification |= check_host(files, ready.machine, ready.x, ready.y, ready.trace, compiler, ready.status, arena)
+    manifest = manifest_of(ready.machine, plan, ready.recorded, verification, VERSION, arena)
     project = _project(options.project, out, ready, board)
     return Artifact({**files, **_golden_files(ready)}, manifest, project)
 

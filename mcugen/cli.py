@@ -20,6 +20,7 @@ from mcugen.cli_options import (
     CalibFiles,
     CalibMethod,
     InputType,
+    Io,
     LeafType,
     Optimize,
     OutFolder,
@@ -79,6 +80,9 @@ def export(
         Optimize, typer.Option(help="Trees: speed or size. ram: the smallest arena, no tables in RAM.")
     ] = Optimize.BALANCED,
     max_ram: Annotated[int | None, typer.Option(metavar="BYTES", help="Nets: the fastest arena up to this.")] = None,
+    io: Annotated[
+        Io | None, typer.Option(help="Nets: x and y have places in the arena (default), or are the caller's alone.")
+    ] = None,
     leaf: Annotated[LeafType, typer.Option(help="Type of stored leaves.")] = LeafType.INT16,
     max_error: Annotated[
         float | None, typer.Option(help="What short leaves may cost; a bound above it is refused.")
@@ -109,6 +113,7 @@ def export(
         shapes=shapes_of(shape or []),
         optimize=optimize.value,
         max_ram=max_ram,
+        io=io.value if io is not None else None,
         leaf=leaf.value,
         max_error=max_error,
         place=placements_of(place or []),

@@ -77,6 +77,13 @@ class Optimize(StrEnum):
     RAM = "ram"
 
 
+class Io(StrEnum):
+    """Where inputs and outputs of a net live."""
+
+    ARENA = "arena"
+    CALLER = "caller"
+
+
 def options_of_each(names: list[str], options: ExportOptions, spec: list[str], calib: list[str]) -> list[ExportOptions]:
     """The options of every model of ``names``: a file is for all, or for the one that stands before a ``=``."""
     if len(names) > 1 and options.name is not None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mcugen.core.ports import Port, Ports, join_rows, split_rows
+from mcugen.core.ports import ArenaPorts, Port, Ports, join_rows, split_rows
 from mcugen.core.store import npy_bytes, npz_bytes
 from mcugen.core.stream import OK, statuses
 from mcugen.core.types import Array, DType, Feature
@@ -30,7 +30,7 @@ from mcugen.report.profile import Profile, measure
 from mcugen.verify.board import DEFAULT_TARGET, HOST, build_for, counting_board, run_target, target_board
 from mcugen.verify.compare import compare_golden_device
 from mcugen.verify.compiler import find_host_compiler
-from mcugen.verify.export_check import require_equal, require_same_run, require_selftest, sources_of
+from mcugen.verify.export_check import require_all_ways, require_equal, require_same_run, require_selftest, sources_of
 from mcugen.verify.golden import Golden, read_golden
 from mcugen.verify.hostbuild import HostModel, build_shared
 
@@ -51,6 +51,7 @@ class ExportedFolder:
     inputs: Ports
     outputs: Ports
     state_bytes: int = 0
+    arena: ArenaPorts | None = None
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -97,6 +98,7 @@ class ExportedFolder:
             self.manifest.get("board"),
             {s["symbol"]: s["region"] for s in placed},
             self.state_bytes,
+            self.arena is not None and self.arena.placed,
         )
 
     @contextmanager
@@ -142,6 +144,7 @@ def open_folder(path: Path) -> ExportedFolder:
         features = tuple(map(_feature, manifest["inputs"][0]["features"]))
         state_bytes = manifest["state"]["bytes"] if "state" in manifest else 0
         good = type(state_bytes) is int and 0 <= state_bytes < 2**24 and ("state" not in manifest or state_bytes > 0)
+        arena = None if state_bytes else _arena(name, manifest, x, y)
         good = good and all(is_safe_path(p) and isinstance(digest, str) for p, digest in paths)
         good = good and (not features or [p.shape for p in x] == [(len(features),)])
         good = good and bool(x and y) and len({p.name for p in (*x, *y)}) == len(x) + len(y)
@@ -150,7 +153,20 @@ def open_folder(path: Path) -> ExportedFolder:
     if not good:
         raise InputError(where, "is damaged", _AGAIN)
     files = {p: read_bytes(path / p) for p, _ in paths}
-    return ExportedFolder(path, name, manifest, files, features, x, y, state_bytes)
+    return ExportedFolder(path, name, manifest, files, features, x, y, state_bytes, arena)
+
+
+def _arena(name: str, manifest: dict[str, Any], inputs: Ports, outputs: Ports) -> ArenaPorts | None:
+    """The arena of a net, or None; an exception of any of the usual kinds if that is damaged."""
+    size = next((s["size"] for s in manifest["symbols"] if s["symbol"] == f"{name}_arena"), None)
+    entries = (*manifest["inputs"], *manifest["outputs"])
+    places = tuple(t["arena_offset"] for t in entries if "arena_offset" in t)
+    if size is None and not places:
+        return None
+    ends = [at + p.size for at, p in zip(places, (*inputs, *outputs), strict=bool(places))]
+    if type(size) is not int or not all(type(at) is int and at >= 0 for at in places) or size < max(ends, default=0):
+        raise ValueError(places)
+    return ArenaPorts(size, places[: len(inputs)], places[len(inputs) :])
 
 
 def _port(entry: dict[str, Any]) -> Port:
@@ -225,6 +241,9 @@ def verify(
     if target == HOST:
         with export.host(compiler) as host:
             _require_runs(export, runs, lambda x: _calls(export, host, x))
+            if export.arena is not None:
+                for run in runs:
+                    require_all_ways(run.y, host, run.x, export.arena, f" on {run.what}")
             require_selftest(host)  # says less than the golden vectors
     else:
         board = export.board_model()

@@ -40,6 +40,21 @@ class Port:
 Ports = tuple[Port, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ArenaPorts:
+    """An arena of ``size`` bytes, and where the inputs and outputs lie in it: offsets in the order of the ports, none
+    where they are the caller's alone."""
+
+    size: int
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[int, ...] = ()
+
+    @property
+    def placed(self) -> bool:
+        """Whether the arena has places for inputs and outputs."""
+        return bool(self.inputs)
+
+
 def one_each(x: DType, inputs: int, y: DType, outputs: int) -> tuple[Ports, Ports]:
     """The ports of a model with x of ``inputs`` elements and y of ``outputs``."""
     return (Port("x", x, (inputs,)),), (Port("y", y, (outputs,)),)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from mcugen.core.ports import ArenaPorts
 from mcugen.core.stream import StateLayout, rhythm, state_layout
 from mcugen.core.types import Feature, Model
 from mcugen.emit.parts import ABI, PortText, machine_ops, port_texts
@@ -15,12 +16,18 @@ from mcugen.target.plan import Assignment, Plan
 
 
 def manifest_of(
-    model: Model, plan: Plan, options: dict[str, Any], verification: dict[str, Any], version: str
+    model: Model,
+    plan: Plan,
+    options: dict[str, Any],
+    verification: dict[str, Any],
+    version: str,
+    arena: ArenaPorts | None = None,
 ) -> dict[str, Any]:
-    """The manifest without the list of files, which the writer adds."""
+    """The manifest without the list of files, which the writer adds. ``arena``: that of a model which has one."""
     ports = port_texts(model)
     layout = state_layout(machine_ops(model))
     state = {} if layout is None else {"state": _state(model, layout)}
+    offsets = {} if arena is None else _offsets(model, arena)
     return state | {
         "name": model.name,
         "tool": {"name": "mcugen", "version": version, "abi": ABI},
@@ -28,9 +35,15 @@ def manifest_of(
         "options": options,
         "board": plan.board.name if plan.board is not None else None,
         "inputs": [
-            _tensor(p, model) | {"features": [_feature(f) for f in model.features]} for p in ports if p.is_input
+            _tensor(p, model) | offsets.get(p.port.name, {}) | {"features": [_feature(f) for f in model.features]}
+            for p in ports
+            if p.is_input
         ],
-        "outputs": [_tensor(p, model) | {"labels": list(model.labels)} for p in ports if not p.is_input],
+        "outputs": [
+            _tensor(p, model) | offsets.get(p.port.name, {}) | {"labels": list(model.labels)}
+            for p in ports
+            if not p.is_input
+        ],
         "bounds": {
             name: {"error": b.error, "low": _finite(b.range_low), "high": _finite(b.range_high)}
             for name, b in model.bounds.items()
@@ -42,6 +55,14 @@ def manifest_of(
         "notes": list(model.notes),
         "verification": verification,
     }
+
+
+def _offsets(model: Model, arena: ArenaPorts) -> dict[str, dict[str, int]]:
+    """Where each port lies in the arena, in bytes; empty if none does."""
+    if not arena.placed:
+        return {}
+    places = zip(port_texts(model), (*arena.inputs, *arena.outputs), strict=True)
+    return {p.port.name: {"arena_offset": at} for p, at in places}
 
 
 def _state(model: Model, layout: StateLayout) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def model_files(
         header, source = tabular_header(model, output, verified), tabular_source(model, plan)
     else:
         header, source = net_header(model, arena, verified), net_source(model, plan, arena)
-    selftest, count = selftest_text(model, golden)
+    selftest, count = selftest_text(model, golden, arena is not None and arena.ports)
     return {
         f"{name}.h": header,
         f"{name}.c": source + note_c(note_of(model, plan, source)),

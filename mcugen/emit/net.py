@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mcugen.core.op import Item, MachineOp, op_prefixes
+from mcugen.core.ports import ArenaPorts
 from mcugen.core.types import Model, TensorType
 from mcugen.ctext.literals import float32_literal
 from mcugen.emit import contract
-from mcugen.emit.parts import ABI, PortText, machine_ops, port_texts, size_assertions
+from mcugen.emit.parts import ABI, PortText, machine_ops, place_functions, port_texts, ports_of, size_assertions
 from mcugen.emit.render import render
 from mcugen.emit.tables import names_of, table_text
 from mcugen.target.arena import ALIGN, ArenaPlan
@@ -19,8 +22,18 @@ _QUANTIZED = {"int8": "i8", "int16": "i16"}
 def arena_item(model: Model, ops: tuple[MachineOp, ...], arena: ArenaPlan) -> Item:
     """The static arena as an object to be placed; every op reads its inputs there and writes its outputs."""
     touched = sum(model.types[v].count for op in ops for v in (*op.inputs, *op.outputs))
-    about = "values between layers and scratch"
+    about = _about(arena)
     return Item(f"{model.name}_arena", "arena", "uint8_t", arena_bytes(arena), arena_bytes(arena), 32, touched, about)
+
+
+def _about(arena: ArenaPlan) -> str:
+    return f"{'inputs, outputs, ' if arena.ports else ''}values between layers and scratch"
+
+
+def arena_ports(model: Model, arena: ArenaPlan) -> ArenaPorts:
+    """The size of the arena, and where inputs and outputs lie in it."""
+    sides = (model.inputs, model.outputs) if arena.ports else ((), ())
+    return ArenaPorts(arena_bytes(arena), *(tuple(arena.offset(v) for v in side) for side in sides))
 
 
 def arena_bytes(arena: ArenaPlan) -> int:
@@ -32,11 +45,12 @@ def net_header(model: Model, arena: ArenaPlan, verified: str) -> str:
     """The header: contract with scales and zero points, sizes, the functions."""
     return render(
         "net.h.j2",
-        **_common(model),
+        **_common(model, arena),
         contract=contract.net_lines(model, verified),
         guard=f"{model.name.upper()}_H",
         abi=ABI,
         macros=contract.net_macros(model),
+        about=_about(arena),
         arena_bytes=arena_bytes(arena),
         arena_align=ALIGN,
         layers=len(model.ops),
@@ -61,22 +75,50 @@ def net_source(model: Model, plan: Plan, arena: ArenaPlan) -> str:
         calls += [f"{model.name.upper()}_HOOK({i});", text.call]
     return render(
         "net.c.j2",
-        **_common(model),
+        **_common(model, arena),
         includes=sorted(includes),
         assertions=size_assertions(model),
         tables=[table_text(a) for a in plan.assignments if a.item.role == "table"],
         definitions=definitions,
         arena=arena_text(plan.of(f"{model.name}_arena")),
         body=[*declarations, *calls],
-        pointers=[p.port.name for p in ports],
         steps=[f"{p.port.name} += {p.count};" for p in ports],
     )
 
 
-def _common(model: Model) -> dict[str, object]:
-    """What both files say: parameters and arguments of the call, and the helpers that quantize."""
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A port in the arena: its offset and the macro of it, the function that tells where it is in the model's own
+    arena, and the type of its elements."""
+
+    port: PortText
+    function: str
+    offset: int
+
+    @property
+    def macro(self) -> str:
+        return f"{self.port.prefix}_OFFSET"
+
+    @property
+    def ctype(self) -> str:
+        return self.port.port.dtype.ctype
+
+
+def _places(model: Model, arena: ArenaPlan) -> list[_Place]:
+    """The place of each port, in their order; none where inputs and outputs are the caller's."""
+    names, found = place_functions(model.name, *ports_of(model)), arena_ports(model, arena)
+    if not found.placed:
+        return []
+    texts = zip(port_texts(model), (*names[0], *names[1]), (*found.inputs, *found.outputs), strict=True)
+    return [_Place(*text) for text in texts]
+
+
+def _common(model: Model, arena: ArenaPlan) -> dict[str, object]:
+    """What both files say: parameters and arguments of the call, places, and the helpers that quantize."""
     ports = port_texts(model)
     return {
+        "ports": [p.port for p in ports],
+        "places": _places(model, arena),
         "name": model.name,
         "upper": model.name.upper(),
         "title": contract.title(model),
@@ -91,11 +133,10 @@ def _helper(model: Model, p: PortText) -> tuple[str, str] | None:
     kind = model.types[p.value]
     if not is_quantized(kind):
         return None
-    suffix = "" if p.only else f"_{p.port.name}"
     if p.is_input:
-        declared = f"void {model.name}_quantize{suffix}(const float *real, {kind.dtype.ctype} *{p.port.name})"
+        declared = f"void {model.name}_quantize{p.suffix}(const float *real, {kind.dtype.ctype} *{p.port.name})"
         return declared, quantize_call(kind, p.port.name)
-    declared = f"void {model.name}_dequantize{suffix}(const {p.parameter}, float *real)"
+    declared = f"void {model.name}_dequantize{p.suffix}(const {p.parameter}, float *real)"
     return declared, dequantize_call(kind, p.port.name)
 
 
@@ -106,10 +147,11 @@ def _sizes_text(model: Model) -> str:
 
 
 def arena_pointers(model: Model, arena: ArenaPlan) -> tuple[list[str], dict[str, str]]:
-    """Pointers into the arena, one a value, and the C name of every value."""
+    """Pointers into the arena, one a value between ops, and the C name of every value: ports are parameters."""
     local = {p.value: p.port.name for p in port_texts(model)}
     lines = []
-    for i, slot in enumerate(sorted(arena.slots, key=lambda s: (s.first, s.value))):
+    between = (s for s in arena.slots if s.value not in local)
+    for i, slot in enumerate(sorted(between, key=lambda s: (s.first, s.value))):
         ctype = model.types[slot.value].dtype.ctype
         local[slot.value] = f"v{i}"
         lines.append(f"{ctype} *const v{i} = ({ctype} *)(void *)(arena + {slot.offset});")

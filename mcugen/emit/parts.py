@@ -55,6 +55,11 @@ class PortText:
     only: bool
 
     @property
+    def suffix(self) -> str:
+        """What tells functions of this port from those of others on its side."""
+        return "" if self.only else f"_{self.port.name}"
+
+    @property
     def parameter(self) -> str:
         """Its declaration in a list of parameters."""
         return f"{'const ' if self.is_input else ''}{self.port.dtype.ctype} *{self.port.name}"
@@ -71,6 +76,15 @@ def port_texts(model: Model) -> tuple[PortText, ...]:
             count = f"{prefix}S" if single else f"{prefix}_COUNT"
             texts.append(PortText(port, side == "INPUT", value, count, prefix, single))
     return tuple(texts)
+
+
+def place_functions(name: str, inputs: Ports, outputs: Ports) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The functions that tell the place of each input and output in the model's own arena: NAME_input, NAME_output,
+    or NAME_input_PORT and NAME_output_PORT where there are several ports."""
+    only = len(inputs) == len(outputs) == 1
+    sides = (("input", inputs), ("output", outputs))
+    found = [tuple(f"{name}_{side}" if only else f"{name}_{side}_{p.name}" for p in ports) for side, ports in sides]
+    return found[0], found[1]
 
 
 def size_assertions(model: Model) -> list[str]:

@@ -11,7 +11,7 @@ from mcugen.core.stream import OK, state_layout
 from mcugen.core.types import Array, Model
 from mcugen.ctext.arrays import array_rows
 from mcugen.emit import contract
-from mcugen.emit.parts import PortText, machine_ops, port_texts, ports_of
+from mcugen.emit.parts import PortText, machine_ops, place_functions, port_texts, ports_of
 from mcugen.emit.render import render
 
 _BYTES = 4096
@@ -37,21 +37,25 @@ class Vectors:
     status: Array | None = None
 
 
-def selftest_text(model: Model, golden: Vectors) -> tuple[str, int]:
-    """The file, and how many vectors it holds."""
-    return _calls(model, golden) if golden.status is None else _stream(model, golden, golden.status)
+def selftest_text(model: Model, golden: Vectors, placed: bool = False) -> tuple[str, int]:
+    """The file, and how many vectors it holds. ``placed``: inputs and outputs go to their places in the model's arena,
+    so that the test needs no buffers."""
+    return _calls(model, golden, placed) if golden.status is None else _stream(model, golden, golden.status)
 
 
-def _calls(model: Model, golden: Vectors) -> tuple[str, int]:
+def _calls(model: Model, golden: Vectors, placed: bool) -> tuple[str, int]:
     few = _few(model, golden)
     ins, outs = ports_of(model)
     texts = port_texts(model)
     size = sum(p.size for p in (*ins, *outs))
-    tables = [*(_Table(t, a) for t, a in zip(texts, (*split_rows(ins, few.x), *split_rows(outs, few.y)), strict=True))]
+    names = place_functions(model.name, ins, outs) if placed else (("",) * len(ins), ("",) * len(outs))
+    rows = (*split_rows(ins, few.x), *split_rows(outs, few.y))
+    tables = [_Table(t, a, place) for t, a, place in zip(texts, rows, (*names[0], *names[1]), strict=True)]
     text = render(
         "selftest.c.j2",
         name=model.name,
         count=len(few.x),
+        placed=placed,
         keep="static " if size > _MOST_ON_STACK else "",  # large tensors would not fit a firmware's stack
         inputs=[t for t in tables if t.text.is_input],
         outputs=[t for t in tables if not t.text.is_input],
@@ -62,10 +66,14 @@ def _calls(model: Model, golden: Vectors) -> tuple[str, int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table:
-    """Golden values of a port: ``values`` (N, ...), in C as numbers or, for floats and results, as bit patterns."""
+    """Golden values of a port: ``values`` (N, ...), in C as numbers or, for floats and results, as bit patterns.
+
+    ``place``: the function that tells where the port lies in the model's arena; empty: it gets an array.
+    """
 
     text: PortText
     values: Array
+    place: str
 
     @property
     def copies(self) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 from mcugen.core.ports import Ports, flat_rows, row_layout, rows_from
 from mcugen.core.stream import PENDING
 from mcugen.core.types import Array
+from mcugen.emit.parts import place_functions
 from mcugen.emit.sources import sources_of
 from mcugen.emulate.elf import Elf, read_elf
 from mcugen.emulate.toolchain import CrossCompiler, compile_objects, link
@@ -42,7 +43,7 @@ class BoardModel:
 
     ``files``: path -> content of an export. ``board``: the board it was placed for, or None. ``regions``: memory by
     symbol, as placed. ``state_bytes``: of a model with state, which is called by NAME_init and NAME_push; rows are then
-    the pushes of one run.
+    the pushes of one run. ``placed``: inputs and outputs have places in the model's arena, too.
     """
 
     name: str
@@ -52,6 +53,7 @@ class BoardModel:
     board: str | None = None
     regions: Mapping[str, str] = field(default_factory=dict)
     state_bytes: int = 0
+    placed: bool = False
 
     @property
     def entry(self) -> str:
@@ -144,6 +146,7 @@ def config_text(model: BoardModel) -> str:
             parameters.append(f"{const}{p.dtype.ctype} *{p.name}")
             arguments.append(f"({const}{p.dtype.ctype} *)({const}void *)(mcg_image_{buffer} + {at})")
             ignored.append(f"(void){p.name};")
+    places = _places_text(model) if model.placed else ""
     return (
         f'#include "{name}.h"\n'
         f"#define MCG_IMAGE_RUN {model.entry}\n"
@@ -156,7 +159,28 @@ def config_text(model: BoardModel) -> str:
         f"#define MCG_IMAGE_Y_ALIGN {max(p.dtype.size for p in model.outputs)}\n"
         f"#define MCG_IMAGE_X_BYTES {row_layout(model.inputs)[1]}\n"
         f"#define MCG_IMAGE_Y_BYTES {row_layout(model.outputs)[1]}\n"
+        f"{places}"
         f"int32_t {name}_selftest(void) __attribute__((weak));\n"
+    )
+
+
+def _places_text(model: BoardModel) -> str:
+    """Macros on the places in the arena: functions that tell them (and stand-ins for these), copies, the call."""
+    functions = place_functions(model.name, model.inputs, model.outputs)
+    sides = [
+        list(zip(f, ports, row_layout(ports)[0], strict=True))
+        for f, ports in zip(functions, (model.inputs, model.outputs), strict=True)
+    ]
+    every = [(f, p) for side in sides for f, p, _ in side]
+    stubs = [f"{p.dtype.ctype} *{f}(void) {{ return NULL; }}" for f, p in every]
+    copies = [f"copy({f}(), mcg_image_x + {at}, {p.size}u);" for f, p, at in sides[0]]
+    results = [f"same({f}(), mcg_image_y + {at}, {p.size}u)" for f, p, at in sides[1]]
+    return (
+        f"#define MCG_IMAGE_PLACES {', '.join(f'(void *(*)(void)){f}' for f, _ in every)}\n"
+        f"#define MCG_IMAGE_PLACE_STUBS {' '.join(stubs)}\n"
+        f"#define MCG_IMAGE_FILL_PLACES {' '.join(copies)}\n"
+        f"#define MCG_IMAGE_SAME_PLACES ({' && '.join(results)})\n"
+        f"#define MCG_IMAGE_PLACED_ARGUMENTS {', '.join(f'{f}()' for f, _ in every)}\n"
     )
 
 

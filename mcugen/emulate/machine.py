@@ -17,6 +17,7 @@ import numpy as np
 from mcugen.core.ports import element_type, row_layout
 from mcugen.core.stream import OK, PENDING
 from mcugen.core.types import Array
+from mcugen.emit.parts import place_functions
 from mcugen.emulate.elf import region_at
 from mcugen.emulate.extra import optional
 from mcugen.emulate.image import BoardModel, Image, due_results
@@ -57,6 +58,7 @@ class EmulatedBoard:
         self._fault: tuple[str, int] | None = None
         self._interrupt: int | None = None
         self._lengths: dict[tuple[int, int], int] = {}
+        self._places: tuple[int, ...] | None = None
         self.engine: Any = uc.Uc(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB)
         if board.unicorn.mode == "mclass":
             self.engine = uc.Uc(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB | uc.UC_MODE_MCLASS)
@@ -136,9 +138,10 @@ class EmulatedBoard:
         found = self.calls(model, x, count)
         return found.y, found.instructions
 
-    def calls(self, model: BoardModel, x: Array, count: bool = True) -> Calls:
+    def calls(self, model: BoardModel, x: Array, count: bool = True, placed: bool = True) -> Calls:
         """Rows ``x`` (N, inputs) through NAME_run, or through NAME_push in one run from a fresh state. Instructions are
-        zeros without ``count``.
+        zeros without ``count``. Inputs and outputs are at their places in the model's arena, if it has them, and with
+        ``placed``; otherwise apart, and DiffersError if an input is changed.
 
         They are those from the entry of the function to its return, veneers of the linker included; those of an IT
         block count whether their condition holds or not, as they do on the part.
@@ -147,7 +150,7 @@ class EmulatedBoard:
         status = np.zeros(len(x), np.int32)
         instructions = np.zeros(len(x), np.int64)
         blocks: list[tuple[int, int]] = []
-        self._fresh(model)
+        self._fresh(model, placed)
         hook = self._hook(blocks) if count else None
         for i, row in enumerate(np.ascontiguousarray(x, element_type(model.inputs))):
             result, status[i] = self._row(model, row, i)
@@ -228,26 +231,41 @@ class EmulatedBoard:
         self.engine.hook_del(hook)
         self.engine.ctl_flush_tb()
 
-    def _fresh(self, model: BoardModel) -> None:
-        """A fresh state, in memory that held something else."""
+    def _fresh(self, model: BoardModel, placed: bool = True) -> None:
+        """A fresh state, in memory that held something else, and where rows go."""
+        self._places = self._found_places(model) if model.placed and placed else None
         if model.state_bytes:
             address = self.image.elf.address("mcg_image_state")
             self.engine.mem_write(address, bytes([POISON]) * model.state_bytes)
             self.call(self.image.elf.address(f"{model.name}_init"), address)
 
+    def _found_places(self, model: BoardModel) -> tuple[int, ...]:
+        """The addresses of inputs and outputs in the model's arena."""
+        functions = place_functions(model.name, model.inputs, model.outputs)
+        return tuple(self.call(self.image.elf.address(f)) for side in functions for f in side)
+
     def _row(self, model: BoardModel, row: Array, i: int) -> tuple[bytes, int]:
         elf = self.image.elf
         x, y = elf.address("mcg_image_x"), elf.address("mcg_image_y")
         (ins, _), (outs, size) = row_layout(model.inputs), row_layout(model.outputs)
-        self.engine.mem_write(x, row.tobytes())
-        self.engine.mem_write(y, bytes([POISON]) * size)
         state = (elf.address("mcg_image_state"),) if model.state_bytes else ()
-        pointers = (*(x + at for at in ins), *(y + at for at in outs))
+        pointers = self._places or (*(x + at for at in ins), *(y + at for at in outs))
+        data, result = row.tobytes(), bytearray([POISON]) * size
+        # Outputs first: an input may lie where an output will.
+        for p, to, at in zip(model.outputs, pointers[len(ins) :], outs, strict=True):
+            self.engine.mem_write(to, bytes(result[at : at + p.size]))
+        for p, to, at in zip(model.inputs, pointers, ins, strict=False):
+            self.engine.mem_write(to, data[at : at + p.size])
         status = self.call(elf.address(model.entry), *state, *pointers)
         signed = status - (1 << 32) if status >> 31 else status
         if signed not in ((OK, PENDING) if state else (OK,)):
             raise DiffersError(self._where, f"{model.entry} returns {signed} for row {i}")
-        return bytes(self.engine.mem_read(y, size)), signed
+        for p, to, at in zip(model.outputs, pointers[len(ins) :], outs, strict=True):
+            result[at : at + p.size] = self.engine.mem_read(to, p.size)
+        for p, to, at in zip(model.inputs, pointers, ins, strict=False):
+            if self._places is None and self.engine.mem_read(to, p.size) != data[at : at + p.size]:
+                raise DiffersError(self._where, f"{model.entry} changes its input of row {i}")
+        return bytes(result), signed
 
     def _length(self, block: tuple[int, int]) -> int:
         """Instructions in a block: an instruction has 4 bytes if its upper five bits are 11101 or more."""

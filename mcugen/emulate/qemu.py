@@ -38,6 +38,8 @@ _CAUSES = (
     (1 << 9, "an access outside every memory"),
     (1 << 10, "an access outside every memory"),
 )
+#: Statuses of the image's own, see semihosting.c.
+_WRONG = {-1001: "the input is changed", -1002: "another result with input and output in the arena"}
 _ADDRESS_VALID = 1 << 15
 _STACK_FAULT = (1 << 12) | (1 << 11) | (1 << 4) | (1 << 3)
 
@@ -80,7 +82,8 @@ def run_under_qemu(image: Image, model: BoardModel, board: Board, x: Array) -> Q
         answers = np.frombuffer((folder / "status.bin").read_bytes(), "<i4")
         failed, status, selftest, stack = struct.unpack("<IiII", (folder / "report.bin").read_bytes())
     if failed:
-        raise DiffersError(_where(board), f"{model.entry} returns {status} for row {failed - 1}")
+        what = _WRONG.get(status, f"{model.entry} returns {status}")
+        raise DiffersError(_where(board), f"{what} for row {failed - 1}")
     if len(raw) != len(rows) * row_layout(model.outputs)[1] or len(answers) != len(rows):
         raise InternalError(_where(board), f"{len(raw)} bytes of results for {len(rows)} rows")
     return QemuRun(due_results(raw, answers, model, _where(board)), answers, stack, selftest)

@@ -46,12 +46,17 @@ def run_on_board(
 
 
 def run_image(image: Image, model: BoardModel, x: Array, board: Board, *, count: bool = True) -> BoardRun:
-    """As ``run_on_board``, with an image that is built already."""
+    """As ``run_on_board``, with an image that is built already. DiffersError if inputs and outputs at their places in
+    the arena and outside of it make a difference."""
     if board.qemu is not None:
         q = run_under_qemu(image, model, board, x)
         return BoardRun(q.y, q.status, None, q.stack, image.model_bytes, q.selftest, image.elf)
     machine = EmulatedBoard(image, board)
     calls = machine.calls(model, x, count)
+    if model.placed:
+        apart = machine.calls(model, x, count=False, placed=False)
+        if apart.y.tobytes() != calls.y.tobytes():
+            raise DiffersError(f"emulated {board.name}", "gives another result with input and output in the arena")
     stack = machine.stack_bytes()
     counts: Array | None = calls.instructions if count else None
     return BoardRun(calls.y, calls.status, counts, stack, image.model_bytes, machine.selftest(model), image.elf)

@@ -31,6 +31,8 @@ class LoweredNet:
     quantized: Quantized
     full: Model
     pruned: Pruned
+    #: Inputs and outputs live in the arena.
+    ports: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +72,7 @@ def too_small(allowed: int, needed: int) -> DoesNotFitError:
 
 
 def _planned(net: LoweredNet, machine: Model, about: str) -> MemoryPlan:
-    return MemoryPlan(net, machine, plan_arena(machine, machine_ops(machine)), about)
+    return MemoryPlan(net, machine, plan_arena(machine, machine_ops(machine), ports=net.ports), about)
 
 
 def _roomy(plan: MemoryPlan) -> MemoryPlan:

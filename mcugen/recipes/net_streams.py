@@ -41,6 +41,8 @@ _PUSHES, _GOLDEN_BYTES = 2000, 64 * 1024
 def prepare_net_stream(model: Model, options: ExportOptions, progress: Callable[[str], None]) -> Prepared:
     """A net with LSTM or GRU layers, one time step a push."""
     refuse_options(model, options)
+    if options.io is not None:
+        raise UnsupportedError("--io", "samples and results of a stream are the caller's", "remove it")
     if len(model.inputs) != 1 or len(model.outputs) != 1:
         what = f"{model.source.name} has {len(model.inputs)} inputs and {len(model.outputs)} outputs"
         raise UnsupportedError("--stream", what, "export a net with one input and one output")

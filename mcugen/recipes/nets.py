@@ -110,7 +110,7 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
         proof=loss,
         coverage=NetCoverage(used, len(x) - used),
         verification=verification_of(loss, x),
-        recorded=recorded_of(options),
+        recorded=recorded_of(options) | {"io": "arena" if in_arena(options) else "caller"},
         spend_ram=False,  # weights stay in flash: the fast RAM is the arena's
         title=describe_net(source),
         facts=(*facts_of(machine, ops, arena, loss, NetCoverage(used, len(x) - used)), *_removed(pruned)),
@@ -131,10 +131,15 @@ def refuse_options(model: Model, options: ExportOptions) -> None:
         raise UnsupportedError("--input-dtype", f"{options.input_dtype} for a net in {dtype}", hint)
 
 
+def in_arena(options: ExportOptions) -> bool:
+    """Whether inputs and outputs of a net get places in its arena."""
+    return options.io != "caller"
+
+
 def _floats(source: Model, shapes: Shapes, options: ExportOptions) -> tuple[Model, ArenaPlan]:
     """The net in float32, which has one plan."""
     machine = with_outputs_of(lower_floats(source), source.outputs, shapes)
-    arena = plan_arena(machine, machine_ops(machine))
+    arena = plan_arena(machine, machine_ops(machine), ports=in_arena(options))
     if options.max_ram is not None and arena.size > options.max_ram:
         raise too_small(options.max_ram, arena.size)
     return machine, arena
@@ -149,7 +154,7 @@ def _lowerer(
     def lower(interleaved: bool) -> LoweredNet:
         quantized = quantize(source, ranges, options.int16, interleaved)
         full = with_outputs_of(quantized.machine, source.outputs, shapes)
-        return LoweredNet(quantized, full, prune(full))
+        return LoweredNet(quantized, full, prune(full), in_arena(options))
 
     return lower
 
@@ -240,7 +245,7 @@ def facts_of(
     macs = sum(op.cost().macs for op in ops)
     facts = [
         ("layers", f"{len(ops)} kernels, {macs:,} multiply-accumulates"),
-        ("arena", f"{arena.size:,} bytes; no plan can need less than {arena.lower_bound:,}"),
+        ("arena", arena_text(machine, arena)),
         ("vectors", coverage.text()),
     ]
     if isinstance(loss, FloatGap):
@@ -252,6 +257,13 @@ def facts_of(
             worst = min(layers, key=lambda v: v.sqnr)
             facts.append(("worst", f"layer {worst.op} {worst.value}: signal to noise {worst.sqnr:.1f} dB"))
     return (*facts, *(("note", n) for n in machine.notes))
+
+
+def arena_text(machine: Model, arena: ArenaPlan) -> str:
+    """The size of the arena, what is in it, and the bound."""
+    ports = sum(machine.types[v].count * machine.types[v].dtype.size for v in (*machine.inputs, *machine.outputs))
+    io = f"with the {ports:,} of input and output" if arena.ports else f"input and output are yours, {ports:,} more"
+    return f"{arena.size:,} bytes, {io}; no plan can need less than {arena.lower_bound:,}"
 
 
 def _removed(pruned: Pruned | None) -> tuple[tuple[str, str], ...]:

@@ -17,6 +17,8 @@ from mcugen.emit.project import KINDS
 from mcugen.errors import InputError
 from mcugen.target.arena import ArenaPlan
 
+#: Where inputs and outputs of a net live.
+IO = ("arena", "caller")
 #: What each option may be, beside what the command line checks itself.
 _CHOICES = {
     "input_dtype": ("auto", "float64", "float32", "int32", "int16", "uint16", "int8", "uint8"),
@@ -31,7 +33,8 @@ _CHOICES = {
 class ExportOptions:
     """What ``mcugen export`` can be told; the defaults are those of the command line.
 
-    ``explain``: also measure the candidates of a tree model, where a cross compiler is found. ``ways``, such as
+    ``io``: where inputs and outputs of a net live, ``arena`` (the default) or ``caller``; others have no choice, and
+    None. ``explain``: also measure the candidates of a tree model, where a cross compiler is found. ``ways``, such as
     ``lookup+packed``, takes the place of the choice that ``optimize`` makes for trees: for measurements and tests,
     and not on the command line.
     """
@@ -46,6 +49,7 @@ class ExportOptions:
     calib: Path | None = None
     optimize: str = "balanced"
     max_ram: int | None = None
+    io: str | None = None
     leaf: str = "int16"
     max_error: float | None = None
     place: Mapping[str, str] = field(default_factory=dict)
@@ -76,6 +80,8 @@ class ExportOptions:
                 raise InputError(
                     f"--{name.replace('_', '-')}", f"{value!r} is not known", f"known: {', '.join(choices)}"
                 )
+        if self.io not in (None, *IO):
+            raise InputError("--io", f"{self.io!r} is not known", f"known: {', '.join(IO)}")
         if self.project is not None and self.project not in KINDS:
             raise InputError("--project", f"{self.project!r} is not known", f"known: {', '.join(KINDS)}")
         if self.max_ram is not None and self.max_ram < 0:

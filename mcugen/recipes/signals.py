@@ -125,6 +125,8 @@ def _refuse(pipeline: Pipeline, options: ExportOptions) -> ExportOptions:
         raise UnsupportedError("--input-dtype", "dtype in [signal] says what the C gets", "remove it")
     if options.stream:
         raise UnsupportedError("--stream", "a signal chain takes one sample a call anyway", "remove it")
+    if options.io is not None:
+        raise UnsupportedError("--io", "samples and results of a signal chain are the caller's", "remove it")
     net = pipeline.model is not None and is_net(pipeline.model)
     if (options.float32 or options.int16) and not net:
         given = "--float32" if options.float32 else "--int16"

@@ -15,7 +15,7 @@ from mcugen.emulate.isa import Decoder
 from mcugen.emulate.recorder import Execution
 
 #: The functions of a model that are the call itself, behind its name; what else it has belongs to an op.
-_CALL = ("run", "run_with", "run_batch", "push", "push_with", "init", "usable", "compute")
+_CALL = ("run", "run_with", "run_batch", "push", "push_with", "init", "usable", "apart", "compute")
 
 _NAMED = re.compile(r"\b([A-Za-z_]\w*)(?=\s*\()")
 

@@ -1,4 +1,4 @@
-"""One arena for all values between ops: who lives when, and where. Values that never live together share memory.
+"""One arena for the values of a model: who lives when, and where. Values that never live together share memory.
 
 Placing intervals of given sizes in the least height is NP-hard; nets are small, so several orders are tried, and the
 search ends as soon as the lower bound (the largest set that lives at once) is reached.
@@ -21,7 +21,10 @@ _SHUFFLES = 200
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """``size`` bytes at ``offset``, from op ``first`` to op ``last``, both included."""
+    """``size`` bytes at ``offset``, from op ``first`` to op ``last``, both included.
+
+    An input is there from -1 on: before the first op; an output until the count of ops: after the last one.
+    """
 
     value: str
     offset: int
@@ -34,13 +37,15 @@ class Slot:
 class ArenaPlan:
     """``slots`` of values and of the scratch of ops (``scratch[i]`` is op i's offset, or None); ``size`` in bytes.
 
-    ``lower_bound``: no plan can be smaller than the values and scratch that live at one time.
+    ``lower_bound``: no plan can be smaller than the values and scratch that live at one time. ``ports``: the model's
+    inputs and outputs have slots, too; otherwise they are the caller's.
     """
 
     slots: tuple[Slot, ...]
     scratch: tuple[int | None, ...]
     size: int
     lower_bound: int
+    ports: bool = False
 
     def offset(self, value: str) -> int:
         """The offset of a value; KeyError if it is not in the arena."""
@@ -97,31 +102,34 @@ class _Block:
         return max(p.at + p.size for p in live) - min(p.at for p in live) if live else 0
 
 
-def plan_arena(model: Model, ops: Sequence[MachineOp]) -> ArenaPlan:
-    """Offsets for all values but the model's inputs and outputs, which are the caller's.
+def plan_arena(model: Model, ops: Sequence[MachineOp], *, ports: bool = False) -> ArenaPlan:
+    """Offsets for all values but the model's inputs and outputs, which are the caller's; with ``ports`` for those too.
+
+    An input lives from before the first op to its last reader, an output from its op to after the last one. Ops take
+    pointers: the same plan serves a caller who keeps an input or output elsewhere.
 
     An output may take over the memory of an input that nobody reads afterwards: the same bytes (``in_place``), or bytes
     that start before it (``lag``). The latter is given up, op by op, where the arena is smaller without.
     """
     late = {i for i, op in enumerate(ops) if op.lag is not None}
-    best = _planned(model, ops, late)
+    best = _planned(model, ops, late, ports)
     for i in sorted(late):
-        plan = _planned(model, ops, late - {i})
+        plan = _planned(model, ops, late - {i}, ports)
         if plan.size < best.size:
             best, late = plan, late - {i}
     return best
 
 
-def _planned(model: Model, ops: Sequence[MachineOp], late: set[int]) -> ArenaPlan:
+def _planned(model: Model, ops: Sequence[MachineOp], late: set[int], ports: bool) -> ArenaPlan:
     """The plan where the ops ``late`` may write behind what they read."""
-    values = _blocks(model, ops, late)
+    values = _blocks(model, ops, late, ports)
     scratch = [
         _Block([_Part(f"scratch {i}", 0, _rounded(op.scratch_bytes), i, i)])
         for i, op in enumerate(ops)
         if op.scratch_bytes
     ]
     blocks = [*values, *scratch]
-    bound = max((sum(b.needs(i) for b in blocks) for i in range(len(ops))), default=0)
+    bound = max((sum(b.needs(i) for b in blocks) for i in range(-1, len(ops) + 1)), default=0)
     origins = _best(blocks, bound)
     _check(blocks, origins)
     slots, places, size = [], dict[str, int](), 0
@@ -133,7 +141,7 @@ def _planned(model: Model, ops: Sequence[MachineOp], late: set[int]) -> ArenaPla
                 slots.append(Slot(part.name, offset, part.size, part.first, part.last))
             else:
                 places[part.name] = offset
-    return ArenaPlan(tuple(slots), tuple(places.get(f"scratch {i}") for i in range(len(ops))), size, bound)
+    return ArenaPlan(tuple(slots), tuple(places.get(f"scratch {i}") for i in range(len(ops))), size, bound, ports)
 
 
 def _rounded(size: int) -> int:
@@ -144,12 +152,16 @@ def _bytes(model: Model, value: str) -> int:
     return _rounded(model.types[value].count * model.types[value].dtype.size)
 
 
-def _blocks(model: Model, ops: Sequence[MachineOp], late: set[int]) -> list[_Block]:
+def _blocks(model: Model, ops: Sequence[MachineOp], late: set[int], ports: bool) -> list[_Block]:
     """What each value shares its memory with, in the order of first use."""
-    outside = set(model.inputs) | set(model.outputs)
+    outside = set() if ports else set(model.inputs) | set(model.outputs)
     last = {v: i for i, op in enumerate(ops) for v in op.inputs}
+    last |= dict.fromkeys(model.outputs, len(ops))
     blocks: list[_Block] = []
     owner: dict[str, _Block] = {}
+    for value in dict.fromkeys(model.inputs if ports else ()):
+        owner[value] = _Block([_Part(value, 0, _bytes(model, value), -1, last.get(value, -1))])
+        blocks.append(owner[value])
     for i, op in enumerate(ops):
         for k, value in enumerate(op.outputs):
             if value in outside:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcugen.core.op import MachineOp
+from mcugen.core.ports import ArenaPorts
 from mcugen.core.stream import state_layout
 from mcugen.core.types import Array, DType, Model
 from mcugen.emit.parts import ports_of
@@ -24,10 +25,12 @@ def check_host(
     trace: Array | None,
     compiler: HostCompiler,
     status: Array | None = None,
+    arena: ArenaPorts | None = None,
 ) -> dict[str, Any]:
     """Compile the C and compare outputs ``y`` and, if given, ``trace`` (N, T) for inputs ``x``, before and after the
     tables have moved to their copies. ``status`` (N,): the rows are the pushes of one run of a model with state, which
-    runs again from a fresh state too. DiffersError names the first value that is wrong. Returns what was compared."""
+    runs again from a fresh state too. ``arena``: of a net, which runs in all the ways that its arena allows.
+    DiffersError names the first value that is wrong. Returns what was compared."""
     name = machine.name
     ins, outs = ports_of(machine)
     leaf_type, trees = DType.U16, 0
@@ -44,6 +47,8 @@ def check_host(
         for when in ("", " after mcg_sections_init"):
             if status is None:
                 require_equal(y, host.run(x), f"{name}_run{when}")
+                if arena is not None:
+                    require_all_ways(y, host, x, arena, when)
             else:
                 require_same_run(y, status, host.push(x), f"{name}_push{when}")
             if trace is not None and not when:
@@ -51,6 +56,16 @@ def check_host(
             host.init_sections()
         require_selftest(host)
     return {"host": "equal", "vectors": len(x)} | ({"leaves": "equal"} if trace is not None else {})
+
+
+def require_all_ways(y: Array, host: HostModel, x: Array, arena: ArenaPorts, when: str = "") -> None:
+    """DiffersError unless a net gives the bits ``y`` for ``x`` with ports in its own arena, and in arenas of the
+    caller's whatever they held, and leaves alone what is not its own. ``when``: said behind the function's name."""
+    own, inside = f"{host.name}_run{when}", f"{host.name}_run_with{when}"
+    if arena.placed:
+        require_equal(y, host.run_placed(x), f"{own}, input and output in the arena")
+        require_equal(y, host.run_with(x, arena, placed=True), f"{inside}, input and output in the arena")
+    require_equal(y, host.run_with(x, arena, placed=False), inside)
 
 
 def require_same_run(y: Array, status: Array, found: tuple[Array, Array], what: str) -> None:
@@ -79,4 +94,4 @@ def require_selftest(host: HostModel) -> None:
         raise DiffersError(f"{host.name}_selftest", f"vector {failed - 1} fails")
 
 
-__all__ = ["check_host", "require_equal", "require_same_run", "require_selftest", "sources_of"]
+__all__ = ["check_host", "require_all_ways", "require_equal", "require_same_run", "require_selftest", "sources_of"]

@@ -15,16 +15,20 @@ from typing import Any
 import cffi
 import numpy as np
 
-from mcugen.core.ports import Ports, element_type, empty_rows, flat_rows, join_rows, row_layout, split_rows
+from mcugen.core.ports import ArenaPorts, Ports, element_type, empty_rows, flat_rows, join_rows, row_layout, split_rows
 from mcugen.core.stream import OK, PENDING
 from mcugen.core.types import Array, DType
+from mcugen.emit.parts import place_functions
 from mcugen.errors import DiffersError, InputError, InternalError
+from mcugen.target.arena import ALIGN
 from mcugen.verify.compiler import BASE_FLAGS, HostCompiler, compile_c, find_host_compiler
 
 __all__ = ["HostCompiler", "HostModel", "build_shared", "find_host_compiler"]
 
 #: What memory holds that nobody has written: a state before NAME_init, and y before NAME_push.
 _STALE, _UNTOUCHED = b"\x5a", b"\xa5"
+#: What an arena holds before a call, in turn.
+_POISONS = (0x00, 0xA5, 0xFF, 0x7F)
 
 SHARED_FLAGS = (*BASE_FLAGS, "-O2", "-fPIC", "-shared")
 
@@ -82,10 +86,14 @@ class HostModel:
         self._ffi = cffi.FFI()
         x = ", ".join(f"const {p.dtype.ctype} *{p.name}" for p in inputs)
         y = ", ".join(f"{p.dtype.ctype} *{p.name}" for p in outputs)
+        self._places = place_functions(name, inputs, outputs)
+        places = "".join(f"void *{f}(void);" for side in self._places for f in side)
         self._ffi.cdef(
             f"int32_t {name}_run({x}, {y});"
             f"int32_t {name}_run_batch({x}, {y}, uint32_t n);"
             f"int32_t {name}_leaves({x}, {leaf_type.ctype} *leaf);"
+            f"int32_t {name}_run_with(void *arena, {x}, {y});"
+            f"{places}"
             f"void {name}_init(void *s);"
             f"int32_t {name}_push(void *s, {x}, {y});"
             f"int32_t {name}_selftest(void);"
@@ -132,6 +140,46 @@ class HostModel:
             status = int(one(*self._pointers(self._in, rows, i), *self._pointers(self._out, y, i)))
             self._check(f"{self.name}_run", status, i)
         return flat_rows(self._out, y)
+
+    def run_placed(self, x: Array) -> Array:
+        """As ``run``, with every input and output at its place in the model's own arena."""
+        places = tuple([self._function(f)() for f in side] for side in self._places)
+        rows, y = self._rows(x), empty_rows(self._out, len(x))
+        for i in range(len(rows)):
+            self._run_row(f"{self.name}_run", (), rows, y, i, places)
+        return flat_rows(self._out, y)
+
+    def run_with(self, x: Array, arena: ArenaPorts, *, placed: bool) -> Array:
+        """As ``run`` through NAME_run_with, in an arena that held something else, at the start of a block of twice its
+        size; with inputs and outputs at their places there, or elsewhere. DiffersError if it writes behind its end."""
+        block = np.zeros(2 * (arena.size + ALIGN), np.uint8)
+        start = -block.ctypes.data % ALIGN
+        base = self._ffi.cast("char *", self._ffi.from_buffer(block)) + start
+        sides = (arena.inputs, arena.outputs) if placed else ()
+        places = tuple([self._ffi.cast("void *", base + at) for at in side] for side in sides)
+        rows, y = self._rows(x), empty_rows(self._out, len(x))
+        for i in range(len(rows)):
+            block[:] = poison = _POISONS[i % len(_POISONS)]
+            self._run_row(f"{self.name}_run_with", (self._ffi.cast("void *", base),), rows, y, i, places)
+            if (block[:start] != poison).any() or (block[start + arena.size :] != poison).any():
+                raise DiffersError(self.name, f"{self.name}_run_with writes outside of its arena for vector {i}")
+        return flat_rows(self._out, y)
+
+    def _run_row(
+        self, call: str, before: tuple[Any, ...], x: Array, y: Array, i: int, places: tuple[list[Any], ...]
+    ) -> None:
+        """Row ``i`` of ``x`` to that of ``y`` by one call, whose first arguments are ``before``. Inputs and outputs are
+        copied to and from ``places``, if any; otherwise the call reads a row that it must leave as it is."""
+        own = x[i : i + 1].copy()
+        sources, targets = self._pointers(self._in, own, 0), self._pointers(self._out, y, i)
+        ins, outs = places or (sources, targets)
+        for p, to, source in zip(self._in, ins, sources, strict=True):
+            self._ffi.memmove(to, source, p.size if places else 0)
+        self._check(call, int(self._function(call)(*before, *ins, *outs)), i)
+        for p, to, source in zip(self._out, targets, outs, strict=True):
+            self._ffi.memmove(to, source, p.size if places else 0)
+        if own.tobytes() != x[i : i + 1].tobytes():
+            raise DiffersError(self.name, f"{call} changes the input of vector {i}")
 
     def _pointers(self, ports: Ports, rows: Array, i: int) -> list[Any]:
         """Pointers to the ports of row ``i``; the caller keeps ``rows`` alive."""

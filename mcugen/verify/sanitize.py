@@ -44,17 +44,18 @@ def build_runner(
     *,
     stateful: bool = False,
     ports: tuple[int, int] = (1, 1),
+    places: tuple[str, ...] = (),
 ) -> Iterator[Path]:
     """The path of the program, in a temporary folder that goes when the context ends.
 
     ``files`` and ``sources`` as in ``build_shared``. The self-test runs too if ``NAME_selftest.c`` is among the
     sources, and all vectors run a second time after mcg_sections_init if ``mcugen/mcg_sections.c`` is. InputError if
     the compiler has no such sanitizer, InternalError if it refuses our code. ``ports``: how many inputs and outputs
-    the functions have.
+    the functions have; ``places``: the functions that tell their places in the model's arena, if there are.
     """
     if compiler.kind == "zig" and any(f.startswith("-fsanitize=") and "address" in f for f in flags):
         raise InputError("ziglang", "zig has no address sanitizer", "install gcc or clang for this check")
-    every = {**files, **_runner_files(), "runner_config.h": runner_config(sources, name, stateful, ports)}
+    every = {**files, **_runner_files(), "runner_config.h": runner_config(sources, name, stateful, ports, places)}
     with tempfile.TemporaryDirectory(prefix="mcugen-") as folder:
         yield compile_c(Path(folder), every, (*sources, "runner.c"), compiler, (*RUNNER_FLAGS, *flags), "runner.out")
 
@@ -74,10 +75,13 @@ def run_golden(program: Path, golden: bytes, timeout: float = 600.0) -> RunResul
     return RunResult(code, output)
 
 
-def runner_config(sources: Sequence[str], name: str, stateful: bool, ports: tuple[int, int] = (1, 1)) -> str:
+def runner_config(
+    sources: Sequence[str], name: str, stateful: bool, ports: tuple[int, int] = (1, 1), places: tuple[str, ...] = ()
+) -> str:
     """The text of runner_config.h: which functions of the model runner.c calls, and their inputs and outputs."""
     inputs, outputs = ports
-    operands = ", ".join([*(f"(x)[{i}]" for i in range(inputs)), *(f"(y)[{i}]" for i in range(outputs))])
+    pointers = [*(f"(x)[{i}]" for i in range(inputs)), *(f"(y)[{i}]" for i in range(outputs))]
+    operands = ", ".join(pointers)
     lines = [f'#include "{name}.h"', f"#define RUNNER_INPUTS {inputs}u", f"#define RUNNER_OUTPUTS {outputs}u"]
     if stateful:
         lines += [
@@ -88,6 +92,9 @@ def runner_config(sources: Sequence[str], name: str, stateful: bool, ports: tupl
         ]
     else:
         lines.append(f"#define RUNNER_CALL(x, y) {name}_run({operands})")
+    if places:
+        sets = "; ".join(f"{pointer} = {place}()" for pointer, place in zip(pointers, places, strict=True))
+        lines.append(f"#define RUNNER_PLACES(x, y) {sets}")
     if f"{name}_selftest.c" in sources:
         lines += [f'#include "{name}_selftest.h"', f"#define RUNNER_SELFTEST {name}_selftest"]
     if "mcugen/mcg_sections.c" in sources:

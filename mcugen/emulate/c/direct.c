@@ -21,6 +21,10 @@ mcg_image_init_t *volatile mcg_image_init_entry;
 typedef mcg_status_t mcg_image_run_t(MCG_IMAGE_PARAMETERS);
 const volatile void *volatile mcg_image_row[2];
 mcg_image_run_t *volatile mcg_image_run_entry;
+#if defined(MCG_IMAGE_PLACES)
+typedef void *mcg_image_place_t(void);
+mcg_image_place_t *const volatile mcg_image_places[] = {MCG_IMAGE_PLACES};
+#endif
 typedef int32_t mcg_image_selftest_t(void);
 mcg_image_selftest_t *volatile mcg_image_selftest_entry; /* null where the self-test is not linked */
 

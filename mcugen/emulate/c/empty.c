@@ -14,4 +14,8 @@ mcg_status_t MCG_IMAGE_RUN(MCG_IMAGE_PARAMETERS)
     return MCG_OK;
 }
 
+#if defined(MCG_IMAGE_PLACES)
+MCG_IMAGE_PLACE_STUBS
+#endif
+
 void mcg_sections_init(void) {}

@@ -20,6 +20,8 @@
 #define EXIT_ERROR 0x20023u
 #define PATTERN 0xA5A5A5A5u
 #define UNTOUCHED 0xA5u /* what y holds before a call */
+#define CHANGED (-1001) /* as a status: the model has changed its input */
+#define OTHER (-1002)   /* as a status: another result with inputs and outputs in the arena */
 
 /* A row of inputs and one of outputs, laid out as a struct of them. */
 static _Alignas(MCG_IMAGE_X_ALIGN) uint8_t mcg_image_x[MCG_IMAGE_X_BYTES];
@@ -83,6 +85,52 @@ static uint32_t stack_used(const void *top)
     return (uint32_t)((uintptr_t)top - (uintptr_t)word);
 }
 
+#if defined(MCG_IMAGE_PLACES)
+static void copy(void *to, const uint8_t *from, uint32_t bytes)
+{
+    for (uint32_t i = 0u; i < bytes; i++) {
+        ((volatile uint8_t *)to)[i] = from[i];
+    }
+}
+
+static int same(const void *a, const uint8_t *b, uint32_t bytes)
+{
+    for (uint32_t i = 0u; i < bytes; i++) {
+        if (((const uint8_t *)a)[i] != b[i]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Changes with every byte of the row of inputs. */
+static uint32_t sum_of_x(void)
+{
+    uint32_t sum = 2166136261u;
+    for (uint32_t i = 0u; i < sizeof mcg_image_x; i++) {
+        sum = (sum ^ mcg_image_x[i]) * 16777619u;
+    }
+    return sum;
+}
+#endif
+
+/* The row; where the arena has places for inputs and outputs there too, with the same result. The row of inputs stays. */
+static mcg_status_t run_row(void)
+{
+#if defined(MCG_IMAGE_PLACES)
+    const uint32_t before = sum_of_x();
+    const mcg_status_t status = MCG_IMAGE_RUN(MCG_IMAGE_ARGUMENTS);
+    if (status != MCG_OK || sum_of_x() != before) {
+        return status != MCG_OK ? status : CHANGED;
+    }
+    MCG_IMAGE_FILL_PLACES
+    const mcg_status_t again = MCG_IMAGE_RUN(MCG_IMAGE_PLACED_ARGUMENTS);
+    return again != MCG_OK || MCG_IMAGE_SAME_PLACES ? again : OTHER;
+#else
+    return MCG_IMAGE_RUN(MCG_IMAGE_ARGUMENTS);
+#endif
+}
+
 /* The rows, one by one; the stack that this takes is that of the model and of this frame. */
 static void MCG_NOINLINE run_rows(uint32_t *failed)
 {
@@ -96,7 +144,7 @@ static void MCG_NOINLINE run_rows(uint32_t *failed)
         for (uint32_t i = 0u; i < sizeof mcg_image_y; i++) {
             ((volatile uint8_t *)mcg_image_y)[i] = UNTOUCHED;
         }
-        const mcg_status_t status = MCG_IMAGE_RUN(MCG_IMAGE_ARGUMENTS);
+        const mcg_status_t status = run_row();
         if (status != MCG_OK && !(status == MCG_PENDING && PENDING_IS_RIGHT) && failed[0] == 0u) {
             failed[0] = row + 1u;
             failed[1] = (uint32_t)status;

@@ -7,6 +7,7 @@
  *   RUNNER_CALL(x, y)              NAME_run of the pointers x[0], x[1] ... and y[0] ...; of a stateful model NAME_push of
  *                                  the runner's state: vectors are the steps of one run
  *   RUNNER_STATE, RUNNER_INIT, RUNNER_NO_STATE(x, y)   of a stateful model: its type, NAME_init, NAME_push of a null state
+ *   RUNNER_PLACES(x, y)            optional: sets the pointers to the places in the model's arena; a row runs there too
  *   RUNNER_SECTIONS_INIT           optional: mcg_sections_init; all vectors run again after it
  *   RUNNER_SELFTEST                optional: NAME_selftest
  * Input and output of each call are blocks of exactly their size, so that a sanitizer sees one byte too many.
@@ -133,6 +134,35 @@ static int take_blocks(const golden_t *g, const golden_tensor_t *const *t, uint3
     return ok;
 }
 
+#if defined(RUNNER_PLACES)
+/* The vector with inputs and outputs at their places in the arena. */
+static int run_placed(const golden_t *g, const job_t *job, uint32_t v)
+{
+    void *x[RUNNER_INPUTS];
+    void *y[RUNNER_OUTPUTS];
+    RUNNER_PLACES(x, y);
+    for (uint32_t i = 0; i < RUNNER_OUTPUTS; i++) {
+        memset(y[i], 0xA5, bytes_of(job->out[i]));
+    }
+    for (uint32_t i = 0; i < RUNNER_INPUTS; i++) { /* last: an input may lie where an output will */
+        memcpy(x[i], golden_row(g, job->in[i], v), bytes_of(job->in[i]));
+    }
+    int ok = status_is(RUNNER_CALL(x, y), MCG_OK, v, "call in the arena");
+    for (uint32_t i = 0; ok && i < RUNNER_OUTPUTS; i++) {
+        ok = same_row(g, job->out[i], y[i], v);
+    }
+    for (uint32_t i = 0; i < RUNNER_INPUTS + RUNNER_OUTPUTS; i++) { /* neither its place nor outside */
+        void **const place = i < RUNNER_INPUTS ? &x[i] : &y[i - RUNNER_INPUTS];
+        const uint32_t step =
+            golden_element_bytes((i < RUNNER_INPUTS ? job->in[i] : job->out[i - RUNNER_INPUTS])->dtype);
+        *place = (unsigned char *)*place + step;
+        ok = status_is(RUNNER_CALL(x, y), MCG_ERR_ARG, v, "another place in the arena") && ok;
+        *place = (unsigned char *)*place - step;
+    }
+    return ok;
+}
+#endif
+
 static int run_vector(const golden_t *g, const job_t *job, uint32_t v)
 {
     void *x[RUNNER_INPUTS] = {NULL};
@@ -158,6 +188,9 @@ static int run_vector(const golden_t *g, const job_t *job, uint32_t v)
             }
         }
     }
+#if defined(RUNNER_PLACES)
+    ok = ok && run_placed(g, job, v);
+#endif
     for (uint32_t i = 0; i < RUNNER_INPUTS; i++) {
         free(x[i]);
     }
