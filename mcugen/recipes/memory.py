@@ -59,15 +59,18 @@ def choose_memory(options: ExportOptions, lower: Callable[[bool], LoweredNet]) -
     plans = [planes, _small(planes), interleaved, _small(interleaved)]
     best = min(plans, key=lambda p: p.arena.size)
     if options.max_ram is not None and best.arena.size > options.max_ram:
-        raise too_small(options.max_ram, best.arena.size)
+        raise too_small(options.max_ram, best.arena)
     if options.optimize == "ram" or options.max_ram is None:
         return best
     return next(p for p in plans if p.arena.size <= options.max_ram)
 
 
-def too_small(allowed: int, needed: int) -> DoesNotFitError:
+def too_small(allowed: int, smallest: ArenaPlan) -> DoesNotFitError:
     """The error for an arena that no plan brings below the limit."""
-    what = f"{allowed:,} bytes are too few: the smallest arena of this net takes {needed:,}"
+    io = "with" if smallest.ports else "without"
+    what = (
+        f"{allowed:,} bytes are too few: the smallest arena of this net, {io} input and output, takes {smallest.size:,}"
+    )
     return DoesNotFitError("--max-ram", what, "allow that much, or make the largest layer smaller")
 
 

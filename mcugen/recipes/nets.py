@@ -141,7 +141,7 @@ def _floats(source: Model, shapes: Shapes, options: ExportOptions) -> tuple[Mode
     machine = with_outputs_of(lower_floats(source), source.outputs, shapes)
     arena = plan_arena(machine, machine_ops(machine), ports=in_arena(options))
     if options.max_ram is not None and arena.size > options.max_ram:
-        raise too_small(options.max_ram, arena.size)
+        raise too_small(options.max_ram, arena)
     return machine, arena
 
 

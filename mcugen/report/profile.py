@@ -60,7 +60,8 @@ class Profile:
 
     ``worst``: instructions that no input exceeds, as far as the ways round each loop were seen; None where an op
     has no bound. ``recorded``: rows that cycles, ops and traffic come from. Rows of a model with state are pushes:
-    ``due`` of them gave a result, ``state`` is the size of NAME_state_t, which is the caller's.
+    ``due`` of them gave a result, ``state`` is the size of NAME_state_t, which is the caller's. ``ram``: what is in
+    memories beside the home, and the bytes of a net's input and output where they are not in there (``caller``).
     """
 
     target: str
@@ -80,6 +81,7 @@ class Profile:
     stack: int
     state: int = 0
     due: int = 0
+    caller: int = 0
 
 
 def measure(
@@ -109,6 +111,7 @@ def measure(
     decoder = Decoder(tuple((s.address, s.data) for s in image.elf.segments))
     profiles = _ops(model, ops, image.elf, decoder, executions)
     bounds = [p.worst for p in profiles]
+    caller = _outside(model, ops)
     home = board.home.name
     return Profile(
         target=board.name,
@@ -124,11 +127,19 @@ def measure(
         traffic=_traffic(executions, board),
         memory={r: n for r, n in image.model_bytes.items() if n},
         flash=image.model_bytes.get(home, 0),
-        ram=sum(n for r, n in image.model_bytes.items() if r != home),
+        ram=caller + sum(n for r, n in image.model_bytes.items() if r != home),
         stack=machine.stack_bytes(),
         state=model.state_bytes,
         due=int(np.count_nonzero(calls.status == OK)) if model.state_bytes else 0,
+        caller=caller,
     )
+
+
+def _outside(model: BoardModel, ops: Sequence[MachineOp]) -> int:
+    """Bytes of input and output of a net that are not in its arena; features and samples of others are not counted."""
+    if model.placed or model.state_bytes or any(op.on_stack for op in ops):
+        return 0
+    return sum(p.size for p in (*model.inputs, *model.outputs))
 
 
 def _pushes(rows: Array, status: Array) -> list[int]:
@@ -204,6 +215,7 @@ def profile_json(p: Profile) -> dict[str, Any]:
         "rows": p.rows,
         "flash_bytes": p.flash,
         "ram_bytes": p.ram,
+        "caller_bytes": p.caller,
         "stack_bytes": p.stack,
         "memory": dict(p.memory),
         "instructions": {"mean": p.mean, "max": p.largest, "worst": p.worst},
@@ -238,6 +250,7 @@ def profile_lines(p: Profile) -> list[str]:
     memory = ", ".join(f"{r} {n:,}" for r, n in p.memory.items())
     traffic = "; ".join(f"{t.region} {t.loads:,.0f} loads, {t.stores:,.0f} stores" for t in p.traffic)
     bound = "" if p.worst is None else f"; worst case over all inputs {p.worst:,}"
+    more = f" and {p.caller:,} of input and output" if p.caller else ""
     micro = tuple(1e6 * n / p.clock_hz for n in (c.low, c.high))
     stream = [f"stream        a push a row, {p.due:,} of them gave a result; state {p.state:,} bytes of the caller's"]
     return [
@@ -247,7 +260,7 @@ def profile_lines(p: Profile) -> list[str]:
         f"cycles        {c.low:,.0f} to {c.high:,.0f}, slowest row up to {c.worst:,.0f}: {WORDS}",
         f"time          {micro[0]:,.1f} to {micro[1]:,.1f} us at {p.clock_hz / 1e6:g} MHz: {WORDS}",
         f"accesses      {traffic}",
-        f"memory        flash {p.flash:,}, RAM {p.ram:,} bytes ({memory}); stack {p.stack:,}",
+        f"memory        flash {p.flash:,}, RAM {p.ram:,} bytes ({memory}{more}); stack {p.stack:,}",
         "",
         *_op_lines(p),
         "",

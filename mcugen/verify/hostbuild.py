@@ -135,10 +135,8 @@ class HostModel:
         """As ``run``, always through NAME_run: the function that users call most."""
         rows = self._rows(x)
         y = empty_rows(self._out, len(rows))
-        one = self._function(f"{self.name}_run")
         for i in range(len(rows)):
-            status = int(one(*self._pointers(self._in, rows, i), *self._pointers(self._out, y, i)))
-            self._check(f"{self.name}_run", status, i)
+            self._run_row(f"{self.name}_run", (), rows, y, i, ())
         return flat_rows(self._out, y)
 
     def run_placed(self, x: Array) -> Array:

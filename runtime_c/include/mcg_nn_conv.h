@@ -60,7 +60,9 @@ typedef struct {
  * d: shape. w: for each pair of output channels the words at which their sums start, `groups` times {word of the
  * first, word of the second}, {m, c, shift} of the first and of the second; an odd last channel is paired with zeros. scratch: MCG_CONV_SCRATCH
  * bytes, 4-byte aligned. x: d->in_bytes. y: out_h * out_w * out_c. x and y: any alignment.
- * Rounding: once, half up. Overflow: none, proven by mcugen for every input. Aliasing: scratch, x and y apart.
+ * Rounding: once, half up. Overflow: none, proven by mcugen for every input. Aliasing: scratch apart; where
+ * pixels of y are contiguous, y may overlap x from below: each tile is packed before it is written, front to back, and
+ * mcugen computes from that how far in front of x y must begin (QConv.lag).
  * Cost on a Cortex-M7: about 0.75 instructions per multiply-accumulate, 8 per output, 7 per group and pixel. */
 void mcg_conv_s8(const mcg_conv_t *d, const uint32_t *w, uint32_t *scratch, const int8_t *x, int8_t *y);
 void mcg_conv_s8_any(const mcg_conv_t *d, const uint32_t *w, uint32_t *scratch, const int8_t *x, int8_t *y);

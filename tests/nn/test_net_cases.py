@@ -151,20 +151,24 @@ def test_n23_poisoned_and_larger_arenas(make: object, tmp_path: Path) -> None:
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_n23_plans_of_real_ops(seed: int) -> None:
+@given(seed=st.integers(0, 2**32 - 1), ports=st.booleans())
+def test_n23_plans_of_real_ops(seed: int, ports: bool) -> None:
     """Random machine nets, some with two outputs: what is alive together never shares a byte, in-place apart."""
     model = random_model(seed)
     ops = machine_ops(model)
-    plan = plan_arena(model, ops)
+    plan = plan_arena(model, ops, ports=ports)
     assert plan.lower_bound <= plan.size
     last = {v: i for i, op in enumerate(ops) for v in op.inputs}
     spans = {}
+    if ports:
+        last |= dict.fromkeys(model.outputs, len(ops))
+        starts = {v: plan.offset(v) for v in model.inputs}
+        spans = {v: (at, at + model.types[v].count, -1, last.get(v, -1)) for v, at in starts.items()}
     for i, op in enumerate(ops):
         for v in op.outputs:
-            if v not in model.outputs:
+            if ports or v not in model.outputs:
                 spans[v] = (plan.offset(v), plan.offset(v) + model.types[v].count, i, last.get(v, i))
-    assert not any(slot.value in (*model.inputs, *model.outputs) for slot in plan.slots)
+    assert {slot.value for slot in plan.slots} == set(spans)
     for i, op in enumerate(ops):
         place = plan.scratch[i]
         alive = {v: s for v, s in spans.items() if s[2] <= i <= s[3]}

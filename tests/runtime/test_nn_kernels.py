@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kernel_cases import conv, convs, denses, depthwises, inputs_of, named_cases, random_input
 from kernel_rigs import SANITIZE, HostOp, board, host, hosts
 
+from mcugen.nn.ops.qconv import QConv
 from mcugen.nn.ops.qdepthwise import QDepthwise
 
 NAMED = named_cases()
@@ -58,12 +59,12 @@ def shared(op: HostOp) -> int | None:
 
 
 @QUICK
-@given(st.one_of(convs(), depthwises()), st.integers(0, 2**32 - 1), st.integers(0, 3))
+@given(ANY_OP, st.integers(0, 2**32 - 1), st.integers(0, 3))
 def test_outputs_behind_their_inputs(op: HostOp, seed: int, more: int) -> None:
     """What `lag` and `in_place` promise to the arena: the same bits where both share memory."""
     if isinstance(op, QDepthwise):
         op = replace(op, whole=True)
-    elif not op.in_planar and not op.out_planar:
+    elif isinstance(op, QConv) and not op.out_planar:
         op = replace(op, tile=3 * (more % 3))
     lag = shared(op)
     if lag is not None:
@@ -75,8 +76,8 @@ def test_outputs_behind_their_inputs(op: HostOp, seed: int, more: int) -> None:
 @pytest.mark.parametrize("pixels", range(1, 14))
 def test_the_least_lag_is_the_least(pixels: int) -> None:
     """One byte less and a pointwise layer of growing width overwrites what it still reads, at every tile size."""
-    for tile in (3, 6):
-        op = replace(conv(pixels, (8, 1, pixels), 24, (1, 1)), tile=tile)
+    for tile, planar in ((3, False), (6, False), (3, True), (6, True)):
+        op = replace(conv(pixels, (8, 1, pixels), 24, (1, 1), in_planar=planar), tile=tile)
         x, lag = random_input(op, 3), op.lag
         assert lag is not None
         np.testing.assert_array_equal(host("gcc").run(op, x, lag=lag)[0], reference(op, x))

@@ -160,17 +160,18 @@ class QConv(MachineOp):
 
     @property
     def lag(self) -> int | None:
-        """Interleaved tensors are read and written from front to back, tile by tile."""
-        if self.in_planar or self.out_planar:
+        """Interleaved pixels are written from front to back, tile by tile, and what a tile reads lies behind what those
+        before it read: of planes that holds for the first, and the others lie behind it."""
+        if self.out_planar:
             return None
-        (_, height, width), (outputs, rows, cols) = self.in_shape, self.out_shape
-        channels, pixels = self.in_shape[0], rows * cols
+        (channels, height, width), (outputs, rows, cols) = self.in_shape, self.out_shape
+        pixels, step = rows * cols, 1 if self.in_planar else channels
         y, x = (
             np.maximum(np.arange(n) * s - p, 0)
             for n, s, p in zip((rows, cols), self.stride, self.pads[:2], strict=True)
         )
-        reads = (np.minimum(y, height)[:, None] * width + np.minimum(x, width)[None, :]).reshape(-1) * channels
-        behind = np.append(np.minimum.accumulate(reads[::-1])[::-1], height * width * channels)
+        reads = (np.minimum(y, height)[:, None] * width + np.minimum(x, width)[None, :]).reshape(-1) * step
+        behind = np.append(np.minimum.accumulate(reads[::-1])[::-1], height * width * step)
         most, at = 0, 0
         while at < pixels:
             left = pixels - at

@@ -70,6 +70,11 @@ class QDense(MachineOp):
     def scratch_bytes(self) -> int:
         return -(-int(self.weight.shape[1]) // 4) * 8
 
+    @property
+    def lag(self) -> int:
+        """All of the input is packed before an output is written."""
+        return 0
+
     def stream(self) -> Stream:
         """The weight table: four outputs at a time."""
         return matmul_stream(self.weight, self.bias, self.in_zp, self.requant, 4)
