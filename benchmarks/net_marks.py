@@ -62,12 +62,11 @@ MARKS = {
 
 @dataclass(frozen=True)
 class Cost:
-    """One export. ``ram``: the arena and a few bytes of the runtime; ``caller``: x and y."""
+    """One export. ``ram``: the arena, input and output in it, and a few bytes of the runtime."""
 
     instructions: float
     flash: int
     ram: int
-    caller: int
 
 
 def main() -> None:
@@ -96,9 +95,7 @@ def measure(folder: Path, name: str, optimize: str) -> Cost:
         home = board.home.name
         flash = run.model_bytes.get(home, 0)
         ram = sum(n for r, n in run.model_bytes.items() if r != home)
-        ports = (*export.manifest["inputs"], *export.manifest["outputs"])
-        caller = sum(int(np.prod(t["shape"])) for t in ports)
-        return Cost(float(run.instructions.mean()), flash, ram, caller)
+        return Cost(float(run.instructions.mean()), flash, ram)
 
 
 def text(rows: dict[str, tuple[Cost, Cost]]) -> str:
@@ -108,12 +105,11 @@ def text(rows: dict[str, tuple[Cost, Cost]]) -> str:
         "",
         "Made by `python benchmarks/net_marks.py MODELS`. Measured here: int8, arm-none-eabi-gcc -O2, emulated",
         "STM32H743, every bit equal to the integer reference on host and board; instructions are counted. RAM is the",
-        "arena and a few bytes of the runtime; the caller's x and y stand beside it. A mark that is missed is followed",
-        "by how far.",
+        "arena with input, output and scratch, and a few bytes of the runtime. A mark that is missed is followed by",
+        "how far.",
         "",
-        "| net | instructions | mark | RAM | mark | flash | mark | RAM, `--optimize ram` | mark | its instructions "
-        "| x and y |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| net | instructions | mark | RAM | mark | flash | mark | RAM, `--optimize ram` | mark | its instructions |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for name, (fast, small) in rows.items():
         m = MARKS[name]
@@ -124,13 +120,13 @@ def text(rows: dict[str, tuple[Cost, Cost]]) -> str:
             beside(fast.flash, m.flash),
             beside(small.ram, m.small_arena),
             f"{small.instructions:,.0f} ({100 * (price - 1):+.0f} %)",
-            f"{fast.caller:,}",
         )
         lines.append(f"| {name} | {' | '.join(cells)} |")
     lines += [
         "",
         "Read elsewhere, not measured here: CMSIS-NN 7.0 (-Ofast) and onnx2c (float) counted on an emulated Cortex-M7,",
-        "flash and arena of TFLM with CMSIS-NN, and the best published cycles, X-CUBE-AI 9.0 on an H7A3 board.",
+        "flash and arena of TFLM with CMSIS-NN (input and output are in it, as in ours), and the best published cycles,",
+        "X-CUBE-AI 9.0 on an H7A3 board.",
         "",
         "| net | ours | CMSIS-NN | times fewer | onnx2c | our flash | TFLM flash | our RAM | TFLM arena "
         "| published cycles |",

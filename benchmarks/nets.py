@@ -125,7 +125,7 @@ def write(rows: list[Row]) -> None:
         "",
         "Made by `python benchmarks/nets.py MODELS`: int8, arm-none-eabi-gcc -O2, emulated STM32H743. Every bit",
         "equals the integer reference on host and emulated board. Instructions are counted; cycles are estimated,",
-        "not measured. RAM is the arena and a few bytes of the runtime, without the caller's x and y. Flips: rows",
+        "not measured. RAM is the arena with input, output and scratch, and a few bytes of the runtime. Flips: rows",
         "whose argmax differs from the float net's, ours and that of onnxruntime's own int8 file. Figures of",
         "CMSIS-NN 7.0 and TFLM were counted elsewhere in the same way and are only read here.",
         "",

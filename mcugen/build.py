@@ -218,14 +218,18 @@ def _files(ready: Prepared, plan: Plan, output: str, proof: str, app: bool) -> d
 def _project(kind: str | None, out: Path, ready: Prepared, board: Board | None) -> dict[str, str]:
     if kind is None:
         return {}
-    return project_files(kind, project_name(out), [ProjectModel.of(ready.machine)], board)
+    return project_files(kind, project_name(out), [_project_model(ready)], board)
+
+
+def _project_model(ready: Prepared) -> ProjectModel:
+    return ProjectModel.of(ready.machine, ready.arena is not None and ready.arena.ports)
 
 
 def _projects(kind: str | None, out: Path, models: Sequence[Prepared], board: Board | None) -> dict[str, str]:
     """The project around several exports, each in a folder of its name."""
     if kind is None:
         return {}
-    called = [ProjectModel.of(m.machine) for m in models]
+    called = [_project_model(m) for m in models]
     return project_files(kind, project_name(out), called, board, tuple(m.name for m in called))
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from mcugen.core.stream import has_state
 from mcugen.core.types import Model
 from mcugen.emit.cubeide import cproject_text, project_text
-from mcugen.emit.parts import machine_ops, port_texts
+from mcugen.emit.parts import machine_ops, place_functions, port_texts, ports_of
 from mcugen.emit.render import render
 from mcugen.errors import InputError
 from mcugen.resources import resource_dir
@@ -28,11 +28,13 @@ KINDS = ("cubeide", "cmake")
 
 @dataclass(frozen=True, slots=True)
 class ProjectPort:
-    """An input or output of a model: C type, the array that main.c has for it, the macro of its elements."""
+    """An input or output of a model: C type, the array or pointer that main.c has for it, the macro of its elements;
+    ``place``: the function that tells where it lies in the model's arena, empty where it does not."""
 
     ctype: str
     symbol: str
     count: str
+    place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +46,14 @@ class ProjectModel:
     ports: tuple[ProjectPort, ...]
 
     @classmethod
-    def of(cls, model: Model) -> ProjectModel:
-        """The call of a machine model."""
-        texts = port_texts(model)
-        ports = tuple(ProjectPort(p.port.dtype.ctype, f"{model.name}_{p.port.name}", p.count) for p in texts)
+    def of(cls, model: Model, placed: bool = False) -> ProjectModel:
+        """The call of a machine model. ``placed``: its arena has places for inputs and outputs."""
+        texts, sides = port_texts(model), place_functions(model.name, *ports_of(model))
+        places = (*sides[0], *sides[1]) if placed else ("",) * len(texts)
+        ports = tuple(
+            ProjectPort(p.port.dtype.ctype, f"{model.name}_{p.port.name}", p.count, place)
+            for p, place in zip(texts, places, strict=True)
+        )
         return cls(model.name, not has_state(machine_ops(model)), ports)
 
 
