@@ -125,8 +125,8 @@ def text(rows: dict[str, tuple[Cost, Cost]]) -> str:
     lines += [
         "",
         "Read elsewhere, not measured here: CMSIS-NN 7.0 (-Ofast) and onnx2c (float) counted on an emulated Cortex-M7,",
-        "flash and arena of TFLM with CMSIS-NN (input and output are in it, as in ours), and the best published cycles,",
-        "X-CUBE-AI 9.0 on an H7A3 board.",
+        "flash and arena of TFLM with CMSIS-NN (input and output are in it, as in ours), and the best published",
+        "cycles, X-CUBE-AI 9.0 on an H7A3 board.",
         "",
         "| net | ours | CMSIS-NN | times fewer | onnx2c | our flash | TFLM flash | our RAM | TFLM arena "
         "| published cycles |",
