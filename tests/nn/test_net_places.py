@@ -105,9 +105,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     return Folders(tmp_path_factory.mktemp("places"))
 
 
-#: Nets with the type of their elements, and of these those that are built more often; all with both is a slow test.
+#: Nets with the type of their elements; all with both is a slow test. ("two" and "many" run on all targets in
+#: test_net_ports.py.)
 FEW = [("two", False), ("shrinking", False), ("late", True), ("handed_on", True)]
-SOME = [("two", False), ("late", True)]
 
 
 def few_and_all(few: list[tuple[str, bool]]) -> pytest.MarkDecorator:
@@ -187,7 +187,7 @@ def test_pointers_into_the_arena_but_not_to_a_place(kind: str, folders: Folders)
                 assert lib.net_run_batch(*pointers, 3) == -1
 
 
-@few_and_all(FEW)
+@few_and_all(FEW[1:3])
 def test_sanitizers(kind: str, float32: bool, folders: Folders) -> None:
     export = folders[kind, float32, "arena"]
     names = place_functions("net", export.inputs, export.outputs)
@@ -197,14 +197,14 @@ def test_sanitizers(kind: str, float32: bool, folders: Folders) -> None:
     assert found.returncode == 0, found.output
 
 
-@few_and_all(SOME)
+@few_and_all(FEW[2:3])
 @pytest.mark.parametrize("io", ["arena", pytest.param("caller", marks=pytest.mark.slow)])
 def test_host_and_boards(kind: str, float32: bool, io: str, folders: Folders) -> None:
     for target in ("host", "stm32h743", "mps2_an500"):
         assert "every bit; self-test passes" in exported.verify(folders[kind, float32, io].path, target=target)[0]
 
 
-@pytest.mark.parametrize(("kind", "float32"), SOME)
+@pytest.mark.parametrize(("kind", "float32"), FEW[:3:2])
 def test_the_arena_holds_input_and_output(kind: str, float32: bool, folders: Folders) -> None:
     with_ports, without = (folders[kind, float32, io] for io in ("arena", "caller"))
     assert with_ports.arena is not None

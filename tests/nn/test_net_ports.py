@@ -20,6 +20,7 @@ import mcugen
 from mcugen import exported
 from mcugen.core.ports import Port, empty_rows, join_rows, row_layout, split_rows
 from mcugen.core.types import Array, DType
+from mcugen.emit.parts import place_functions
 from mcugen.emit.sources import sources_of
 from mcugen.errors import InputError, InternalError, McugenError, UnsupportedError
 from mcugen.exported import open_folder
@@ -130,7 +131,9 @@ def test_run_is_close_to_the_file(kind: str, folders: dict[tuple[str, bool], Pat
 def test_sanitizers_find_nothing(float32: bool, folders: dict[tuple[str, bool], Path]) -> None:
     export = open_folder(folders["two", float32])
     compiler = find_host_compiler("gcc")
-    with build_runner(export.files, sources_of(export.files), "net", compiler, ports=(2, 2)) as program:
+    inputs, outputs = place_functions("net", export.inputs, export.outputs)
+    more = {"ports": (2, 2), "places": (*inputs, *outputs)}
+    with build_runner(export.files, sources_of(export.files), "net", compiler, **more) as program:
         found = run_golden(program, export.files[export.golden_path])
     assert found.returncode == 0, found.output
 
