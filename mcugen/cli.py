@@ -20,12 +20,12 @@ from mcugen.cli_options import (
     CalibFiles,
     CalibMethod,
     InputType,
-    Io,
     LeafType,
     Optimize,
     OutFolder,
     Output,
     Places,
+    PortPlaces,
     Project,
     SpecFiles,
     options_of_each,
@@ -80,9 +80,7 @@ def export(
         Optimize, typer.Option(help="Trees: speed or size. ram: the smallest arena, no tables in RAM.")
     ] = Optimize.BALANCED,
     max_ram: Annotated[int | None, typer.Option(metavar="BYTES", help="Nets: the fastest arena up to this.")] = None,
-    io: Annotated[
-        Io | None, typer.Option(help="Nets: x and y have places in the arena (default), or are the caller's alone.")
-    ] = None,
+    io: PortPlaces = None,
     leaf: Annotated[LeafType, typer.Option(help="Type of stored leaves.")] = LeafType.INT16,
     max_error: Annotated[
         float | None, typer.Option(help="What short leaves may cost; a bound above it is refused.")

@@ -84,6 +84,11 @@ class Io(StrEnum):
     CALLER = "caller"
 
 
+PortPlaces = Annotated[
+    Io | None, typer.Option(help="Nets: x and y have places in the arena (default), or are the caller's alone.")
+]
+
+
 def options_of_each(names: list[str], options: ExportOptions, spec: list[str], calib: list[str]) -> list[ExportOptions]:
     """The options of every model of ``names``: a file is for all, or for the one that stands before a ``=``."""
     if len(names) > 1 and options.name is not None:
