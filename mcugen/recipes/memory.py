@@ -79,21 +79,35 @@ def _planned(net: LoweredNet, machine: Model, about: str) -> MemoryPlan:
 
 
 def _roomy(plan: MemoryPlan) -> MemoryPlan:
-    """With larger tiles and whole channels where the arena has room for them anyway while the layer runs."""
-    ops = []
-    for i, op in enumerate(machine_ops(plan.machine)):
-        ops.append(op.with_room(_largest_gap(plan.arena, i)) if isinstance(op, QConv | QDepthwise) else op)
-    wide = _planned(plan.net, replace(plan.machine, ops=tuple(ops)), plan.about)
-    return wide if wide.arena.size <= plan.arena.size else plan
+    """With larger tiles and whole channels where the arena has room for them anyway while the layer runs: all the bytes
+    that are free then, if another order of the values makes one gap of them, or the largest gap that there is."""
+    for room in (_free, _largest_gap):
+        ops = []
+        for i, op in enumerate(machine_ops(plan.machine)):
+            ops.append(op.with_room(room(plan.arena, i)) if isinstance(op, QConv | QDepthwise) else op)
+        wide = _planned(plan.net, replace(plan.machine, ops=tuple(ops)), plan.about)
+        if wide.arena.size <= plan.arena.size:
+            return wide
+    return plan
+
+
+def _free(arena: ArenaPlan, i: int) -> int:
+    """Bytes that no value needs while op i runs."""
+    return sum(_gaps(arena, i))
 
 
 def _largest_gap(arena: ArenaPlan, i: int) -> int:
     """Bytes in a row that no value needs while op i runs."""
-    at, gap = 0, 0
+    return max(_gaps(arena, i))
+
+
+def _gaps(arena: ArenaPlan, i: int) -> list[int]:
+    """Sizes of the stretches between the values that live while op i runs."""
+    at, gaps = 0, []
     for start, size in sorted((s.offset, s.size) for s in arena.slots if s.first <= i <= s.last):
-        gap = max(gap, start - at)
+        gaps.append(max(start - at, 0))
         at = max(at, start + size)
-    return max(gap, arena.size - at)
+    return [*gaps, arena.size - at]
 
 
 def _small(plan: MemoryPlan) -> MemoryPlan:

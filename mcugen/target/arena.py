@@ -200,7 +200,8 @@ def _best(blocks: list[_Block], bound: int) -> list[int]:
     by_time = sorted(numbers, key=lambda k: (blocks[k].first, -blocks[k].size, k))
     rng = random.Random(0)
     best, height = _first_fit(blocks, by_size)
-    for order in [by_span, by_time] + [_shuffled(by_size, rng) for _ in range(_SHUFFLES)]:
+    spreads = [4.0, float(len(blocks))] * (_SHUFFLES // 2)
+    for order in [by_span, by_time] + [_shuffled(by_size, spread, rng) for spread in spreads]:
         if height == bound:
             break
         origins, found = _first_fit(blocks, order)
@@ -209,9 +210,9 @@ def _best(blocks: list[_Block], bound: int) -> list[int]:
     return best
 
 
-def _shuffled(order: list[int], rng: random.Random) -> list[int]:
-    """Mostly by size: neighbours change places."""
-    keyed = [(i + rng.uniform(0, 4), i) for i in range(len(order))]
+def _shuffled(order: list[int], spread: float, rng: random.Random) -> list[int]:
+    """Those within ``spread`` places change theirs."""
+    keyed = [(i + rng.uniform(0, spread), i) for i in range(len(order))]
     return [order[i] for _, i in sorted(keyed)]
 
 
