@@ -97,9 +97,12 @@ class _Block:
         return next(p for p in self.parts if p.name == name)
 
     def needs(self, i: int) -> int:
-        """Bytes from the first to the last in use at op i."""
-        live = [p for p in self.parts if p.first <= i <= p.last]
-        return max(p.at + p.size for p in live) - min(p.at for p in live) if live else 0
+        """Bytes in use at op i. (Others may lie between parts.)"""
+        used, end = 0, self.low
+        for start, stop in sorted((p.at, p.at + p.size) for p in self.parts if p.first <= i <= p.last):
+            used += max(stop - max(start, end), 0)
+            end = max(end, stop)
+        return used
 
 
 def plan_arena(model: Model, ops: Sequence[MachineOp], *, ports: bool = False) -> ArenaPlan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mcugen.core.op import Cost, Item, MachineOp, Names, OpText
@@ -176,7 +176,8 @@ def nets(draw: st.DrawFn) -> tuple[list[Layer], dict[str, int], tuple[str, ...],
     return layers, {v: draw(st.integers(1, 100)) for v in values}, inputs, ("y", *more)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
+@example(([Layer(("x", "x1"), ("y",), lag=9)], {"x": 1, "x1": 1, "y": 1}, ("x", "x1"), ("y",)), True)
 @given(nets(), st.booleans())
 def test_nothing_that_lives_together_overlaps(
     net: tuple[list[Layer], dict[str, int], tuple[str, ...], tuple[str, ...]], ports: bool
