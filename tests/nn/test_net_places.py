@@ -24,6 +24,7 @@ from test_net_ports import NETS as NETS_OF_MANY
 
 import mcugen
 from mcugen import exported
+from mcugen.cli import main
 from mcugen.core.ports import join_rows
 from mcugen.core.types import Array
 from mcugen.emit.parts import machine_ops, place_functions
@@ -360,6 +361,16 @@ def test_a_damaged_place_is_refused(folders: Folders, tmp_path: Path) -> None:
         (tmp_path / "manifest.json").write_text(json.dumps(manifest))
         with pytest.raises(InputError, match="is damaged"):
             open_folder(tmp_path)
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    onnx.save(NETS["late"](), tmp_path / "net.onnx")
+    for io in ("arena", "caller"):
+        words = ["export", str(tmp_path / "net.onnx"), "-o", str(tmp_path / io), "--float32", "--no-verify", "--io", io]
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 0
+        assert open_folder(tmp_path / io).manifest["options"]["io"] == io
 
 
 def test_where_there_is_no_choice(tmp_path: Path) -> None:
