@@ -48,11 +48,14 @@ def model_files(
         header, source = tabular_header(model, output, verified), tabular_source(model, plan)
     else:
         header, source = net_header(model, arena, verified), net_source(model, plan, arena)
-    selftest, count = selftest_text(model, golden, arena is not None and arena.ports)
+    placed = arena is not None and arena.ports
+    selftest, count = selftest_text(model, golden, placed)
     return {
         f"{name}.h": header,
         f"{name}.c": source + note_c(note_of(model, plan, source)),
-        f"{name}_selftest.h": render("selftest.h.j2", name=name, guard=f"{name.upper()}_SELFTEST_H", count=count),
+        f"{name}_selftest.h": render(
+            "selftest.h.j2", name=name, guard=f"{name.upper()}_SELFTEST_H", count=count, placed=placed
+        ),
         f"{name}_selftest.c": selftest,
         "CMakeLists.txt": render(
             "CMakeLists.txt.j2",
