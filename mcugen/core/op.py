@@ -106,7 +106,8 @@ class OpText:
     ``includes``: runtime headers of declarations; ``definitions``: what stands before NAME_run; ``call``: the
     statement inside it; ``trace``: the call that writes ``leaf``, where the op knows leaves. Of an op with state,
     ``init`` is the statement of NAME_init; the call of one that is not due at every push ends the push itself with
-    ``return MCG_PENDING;``.
+    ``return MCG_PENDING;``. ``rows``: the statement that does the op for ``n`` rows at once, at most ``block`` of them;
+    an operand called v stands row after row in ``v_rows``.
     """
 
     includes: tuple[str, ...]
@@ -114,6 +115,7 @@ class OpText:
     call: str
     trace: str = ""
     init: str = ""
+    rows: str = ""
 
 
 class MachineOp(Op):
@@ -128,6 +130,11 @@ class MachineOp(Op):
     #: True: the op's operands are small arrays on the stack, and the ops of a model share its prefix. False: operands
     #: live in the model's arena, and op i has a prefix of its own.
     on_stack: ClassVar[bool] = False
+
+    @property
+    def block(self) -> int:
+        """Rows of a batch that the op takes at once, because that is faster than one by one; 1: it is not."""
+        return 1
 
     @property
     def scratch_bytes(self) -> int:

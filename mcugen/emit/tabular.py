@@ -14,6 +14,7 @@ from mcugen.target.plan import Plan
 def tabular_header(model: Model, output: str, verified: str) -> str:
     """The header: contract, sizes, features, the three functions."""
     trace = _trace_item(model)
+    ops = machine_ops(model)
     return render(
         "model.h.j2",
         name=model.name,
@@ -30,6 +31,9 @@ def tabular_header(model: Model, output: str, verified: str) -> str:
         trace=trace is not None,
         trees=_trees(model),
         leaf_type=trace.ctype if trace else "",
+        block=block_of(ops),
+        block_bytes=block_of(ops)
+        * sum(model.types[v].count * model.types[v].dtype.size for v in _row_arrays(model, ops)),
     )
 
 
@@ -56,6 +60,8 @@ def tabular_source(model: Model, plan: Plan) -> str:
         in_type=model.types[model.inputs[0]].dtype.ctype,
         out_type=model.types[model.outputs[0]].dtype.ctype,
         body=_body(model, ops, texts),
+        block=block_of(ops),
+        rows_body=_rows_body(model, ops, texts),
         trace=[] if trace is None else _trace_body(model, ops, texts, trace),
         trace_tables="" if item is None or item.data is None else plain_table_text(item),
         leaf_type=item.ctype if item else "",
@@ -75,6 +81,51 @@ def _body(model: Model, ops: tuple[MachineOp, ...], texts: list[OpText]) -> list
     """The statements of NAME_compute: values between ops are arrays on the stack."""
     lines = [_declaration(model, v) for op in ops for v in op.outputs if v != model.outputs[0]]
     return lines + [t.call for t in texts]
+
+
+def block_of(ops: tuple[MachineOp, ...]) -> int:
+    """Rows that NAME_run_batch takes at once, or 1."""
+    return max(op.block for op in ops)
+
+
+def _rows_body(model: Model, ops: tuple[MachineOp, ...], texts: list[OpText]) -> list[str]:
+    """The statements of NAME_compute_rows: what stands before the op that takes rows at once, it, and what follows.
+
+    Values that it reads and writes are arrays for all rows; between the others a row has its own.
+    """
+    block = block_of(ops)
+    if block == 1:
+        return []
+    at = next(i for i, t in enumerate(texts) if t.rows)
+    arrays = _row_arrays(model, ops)
+    lines = [f"{model.types[v].dtype.ctype} {v}_rows[{block * model.types[v].count}];" for v in arrays]
+    before = _each_row(model, ops[:at], texts[:at], arrays)
+    behind = _each_row(model, ops[at + 1 :], texts[at + 1 :], arrays)
+    return [*lines, *before, texts[at].rows, *behind]
+
+
+def _row_arrays(model: Model, ops: tuple[MachineOp, ...]) -> tuple[str, ...]:
+    """Values that have an array for all rows of a block."""
+    ends = (model.inputs[0], model.outputs[0])
+    return tuple(dict.fromkeys(v for op in ops if op.block > 1 for v in (*op.inputs, *op.outputs) if v not in ends))
+
+
+def _each_row(model: Model, ops: tuple[MachineOp, ...], texts: list[OpText], arrays: tuple[str, ...]) -> list[str]:
+    """A loop over the rows that does these ops."""
+    if not ops:
+        return []
+    names = {v: v for v in arrays} | {model.inputs[0]: "x", model.outputs[0]: "y"}
+    written = {v for op in ops for v in op.outputs}
+    lines = []
+    for v in dict.fromkeys(v for op in ops for v in (*op.inputs, *op.outputs)):
+        kind = model.types[v]
+        const = "" if v in written else "const "
+        if v in names:
+            lines.append(f"{const}{kind.dtype.ctype} *const {names[v]} = {names[v]}_rows + i * {kind.count}u;")
+        else:
+            lines.append(_declaration(model, v))
+    lines += [t.call for t in texts]
+    return ["for (uint32_t i = 0; i < n; ++i) {", *(f"    {line}" for line in lines), "}"]
 
 
 def _trace_body(model: Model, ops: tuple[MachineOp, ...], texts: list[OpText], last: int) -> list[str]:

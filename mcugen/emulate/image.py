@@ -64,11 +64,14 @@ class BoardModel:
 @dataclass(frozen=True, slots=True, eq=False)
 class Image:
     """A linked image. ``model_bytes``: what the model adds to each memory (code, tables and the runtime it needs,
-    without self-test and stack); ``stack``: bytes that it has."""
+    without self-test and stack); ``stack``: bytes that it has. ``batch``: the same program with NAME_run_batch, and room
+    for ``rows`` rows; None where it was not asked for, or no emulator here could call it."""
 
     elf: Elf
     model_bytes: Mapping[str, int]
     stack: int
+    batch: Elf | None = None
+    rows: int = 1
 
 
 def build_image(
@@ -80,15 +83,18 @@ def build_image(
     stack: int | None = None,
     fragment: bool = True,
     replace: Mapping[str, str] | None = None,
+    rows: int = 1,
 ) -> Image:
-    """Compiles and links. ``stack``: bytes, the board's by default.
+    """Compiles and links. ``stack``: bytes, the board's by default. ``rows``: above 1, of a second program, which has
+    NAME_run_batch too: of a model with one input, one output and no state.
 
     For tests that plant faults: ``fragment`` False links as a user who forgot it; ``replace``: other contents of files.
     """
     if board.image is None:
         raise InputError(f"boards/{board.name}/board.toml", "has no [image]: no test image can be built")
     stack = board.image.stack if stack is None else stack
-    own = _own_files(model, board, compiler, stack, fragment)
+    rows = rows if _has_batch(model, board) else 1
+    own = _own_files(model, board, compiler, stack, fragment, rows)
     files = {**model.files, **own, **(replace or {})}
     model_sources = sources_of(model.files)
     rest = [f"{_OWN}/{p}" for p in ("startup.c", "port.c", "memory.c")]
@@ -97,7 +103,8 @@ def build_image(
         for path, content in files.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-        sources = [*model_sources, *rest, f"{_OWN}/empty.c"]
+        batch = f"{_OWN}/batch.c"
+        sources = [*model_sources, *rest, f"{_OWN}/empty.c", *([batch] if rows > 1 else [])]
         objects = dict(zip(sources, compile_objects(folder, sources, compiler, board, opt, _INCLUDES), strict=True))
 
         def linked(chosen: list[str]) -> Elf:
@@ -108,11 +115,19 @@ def build_image(
         lean = [s for s in model_sources if s != f"{model.name}_selftest.c"]
         with_model = linked([*lean, *rest]).bytes_by_region(board)
         without = linked([f"{_OWN}/empty.c", *rest]).bytes_by_region(board)
-        return Image(linked([*model_sources, *rest]), {r: max(n - without[r], 0) for r, n in with_model.items()}, stack)
+        added = {r: max(n - without[r], 0) for r, n in with_model.items()}
+        many = linked([*model_sources, rest[0], batch, rest[2]]) if rows > 1 else None
+        return Image(linked([*model_sources, *rest]), added, stack, many, rows)
+
+
+def _has_batch(model: BoardModel, board: Board) -> bool:
+    """Whether NAME_run_batch takes two arrays of rows, and an emulator can call it."""
+    one = len(model.inputs) == len(model.outputs) == 1
+    return one and not model.state_bytes and board.unicorn is not None
 
 
 def _own_files(
-    model: BoardModel, board: Board, compiler: CrossCompiler, stack: int, fragment: bool
+    model: BoardModel, board: Board, compiler: CrossCompiler, stack: int, fragment: bool, rows: int
 ) -> dict[str, str | bytes]:
     """What the image adds to the export, by path."""
     c_files = resources.files("mcugen.emulate") / "c"
@@ -122,6 +137,8 @@ def _own_files(
         raise InputError(f"boards/{board.name}", "has no startup.c: no test image can be built")
     files: dict[str, str | bytes] = {f"{_OWN}/{n}": (c_files / n).read_bytes() for n in _PORT_FILES}
     files[f"{_OWN}/port.c"] = (c_files / port).read_bytes()
+    if rows > 1:
+        files[f"{_OWN}/batch.c"] = f'#define MCG_IMAGE_ROWS {rows}\n#include "port.c"\n'
     files[f"{_OWN}/startup.c"] = startup.read_bytes()
     files[f"{_OWN}/libc/string.h"] = (c_files / "libc" / "string.h").read_bytes()
     files[f"{_OWN}/mcg_image_config.h"] = config_text(model)
@@ -151,6 +168,7 @@ def config_text(model: BoardModel) -> str:
         f'#include "{name}.h"\n'
         f"#define MCG_IMAGE_RUN {model.entry}\n"
         f"{state if model.state_bytes else ''}"
+        f"#define MCG_IMAGE_BATCH {name}_run_batch\n"
         f"#define MCG_IMAGE_SELFTEST {name}_selftest\n"
         f"#define MCG_IMAGE_PARAMETERS {', '.join(parameters)}\n"
         f"#define MCG_IMAGE_ARGUMENTS {', '.join(arguments)}\n"

@@ -12,7 +12,8 @@ from mcugen.core.op import MachineOp, Op
 from mcugen.core.passes import Step
 from mcugen.core.types import Array, Bound, DType, Loc, Model, QParams, TensorType
 from mcugen.errors import InternalError, UnsupportedError
-from mcugen.trees.branches import order_trees
+from mcugen.trees.batches import block_rows
+from mcugen.trees.branches import group_trees, order_trees
 from mcugen.trees.choose import Choices, Chooser, plain_choice
 from mcugen.trees.coarse import make_coarse, make_lookup
 from mcugen.trees.columns import Columns, code_nodes
@@ -51,13 +52,15 @@ OUTPUTS = ("raw", "class", "proba")
 class TreeOptions:
     """What the user chose: the input, ``output`` (raw, class, proba) and the type of the leaves.
 
-    ``choose`` decides which ops rank and sum; the default is the tables that any model can have.
+    ``choose`` decides which ops rank and sum; the default is the tables that any model can have. ``fast``: bytes of
+    memory without wait states that tables may take.
     """
 
     spec: InputSpec
     output: str
     leaf: DType
     choose: Chooser = plain_choice
+    fast: int = 0
 
 
 def select_output(model: Model, options: TreeOptions) -> Model:
@@ -187,9 +190,12 @@ class _Lowering:
     def sum_trees(self, ensemble: TreeEnsemble, tables: TreeTables, choices: Choices) -> None:
         leaves, operands = choices.leaves, (("rank",), ("score",), ensemble.loc)
         op: Summing
+        block = block_rows(tables, self._types["rank"].dtype, leaves)
         if choices.summing == "branches":
             order = order_trees(tables, int(leaves.base.size), leaves.factor, not leaves.dtype.is_float)
-            op = SumBranches(*operands, tables, leaves, order)
+            groups = group_trees(tables, int(leaves.base.size), leaves.factor, order)
+            # One function is the same function for every row: nothing to load once.
+            op = SumBranches(*operands, tables, leaves, order, block if len(groups) > 1 else 1)
         elif choices.summing == "packed":
             pairs = pair_up(tables)
             bits = word_bits(tables, pairs)
@@ -199,9 +205,12 @@ class _Lowering:
                 (np.arange(tables.n_trees), -leaves.factor, np.arange(tables.n_trees) % leaves.base.size)
             )
             words = make_words(tables, pairs, bits, leaves.leaf[:, 0], order)
-            op = SumPacked(*operands, tables, leaves, bits, words)
+            # Two trees side by side hide what DTCM takes: tree by tree gains only where words wait for flash.
+            op = SumPacked(
+                *operands, tables, leaves, bits, words, 1 if words.words.nbytes <= self._options.fast else block
+            )
         else:
-            op = SumLeaves(*operands, tables, leaves)
+            op = SumLeaves(*operands, tables, leaves, block)
         fixed = not leaves.dtype.is_float
         kind = DType.I32 if fixed else leaves.dtype
         self._bounds["score"] = leaves.bound

@@ -104,6 +104,10 @@ MCG_P_SECTION static void MCG_P_NAME(const uint16_t *words, const MCG_P_SIZE *si
     }
 }
 
+#if defined(MCG_P_COLUMNS)
+#include "mcg_trees_packed_rows.h"
+#endif
+
 #if defined(MCG_TRACE)
 MCG_UNUSED static void MCG_PASTE(MCG_P_NAME, _leaves)(const uint16_t *words, const MCG_P_SIZE *sizes,
                                                       const MCG_P_ID *names, const uint32_t *order,

@@ -38,6 +38,7 @@ class SumBranches(Summing):
 
     leaves: PackedLeaves
     order: Array
+    block: int = 1
 
     @property
     def bound_error(self) -> float:
@@ -130,7 +131,8 @@ class SumBranches(Summing):
         guard = [] if self.sum_dtype is DType.I32 else [_NO_FAST_MATH]
         text = "\n".join([*guard, begin, *functions, "MCG_BRANCHES_END", self._sum(prefix, names)])
         call = f"{prefix}_sum({args[0]}, {results[0]});"
-        return OpText(("mcg_trees_branch.h",), text, call, f"{prefix}_sum_leaves({args[0]}, leaf);")
+        rows = f"{prefix}_sum_rows({args[0]}_rows, {results[0]}_rows, n);" if self.block > 1 else ""
+        return OpText(("mcg_trees_branch.h",), text, call, f"{prefix}_sum_leaves({args[0]}, leaf);", rows=rows)
 
     def _literal(self, value: float) -> str:
         if self.sum_dtype is DType.I32:
@@ -185,8 +187,24 @@ class SumBranches(Summing):
             "}",
             "#endif",
             "",
+            *(self._rows(prefix) if self.block > 1 else ()),
         ]
         return "\n".join(lines)
+
+    def _rows(self, prefix: str) -> list[str]:
+        """The function for several rows: one function of trees after the other, each for all rows."""
+        kind, columns = self.sum_dtype.ctype, max(self.tables.n_columns, 1)
+        at = f"r + i * {columns}u, sum + i * {self._outputs}u MCG_BRANCH_PASS"
+        lines = [
+            f"MCG_UNUSED static void {prefix}_sum_rows(const {prefix}_rank_t *r, {kind} *sum, uint32_t n)",
+            "{",
+            "#if defined(MCG_TRACE)",
+            f"    {self.tables.name_ctype} leaf[{self.tables.n_trees}];",
+            "#endif",
+        ]
+        for i in range(len(self.groups)):
+            lines += ["    for (uint32_t i = 0; i < n; ++i) {", f"        {prefix}_trees_{i}({at});", "    }"]
+        return [*lines, "}", ""]
 
     def cost(self) -> Cost:
         mean, worst = self.tables.steps

@@ -26,6 +26,7 @@ class SumLeaves(Summing):
     kernel: ClassVar[tuple[str, str]] = ("MCG_S_NAME", "include/mcg_trees_sum.h")
 
     leaves: PackedLeaves
+    block: int = 1
 
     @property
     def bound_error(self) -> float:
@@ -93,10 +94,16 @@ class SumLeaves(Summing):
         macros = {"NAME": function, "SECTION": names.section[function]}
         macros |= t.sum_macros(prefix, self.leaves.dtype.ctype, self.sum_dtype.ctype, self._outputs, self._values)
         text = t.walk_text(prefix) + define("MCG_S", macros) + '#include "mcugen/mcg_trees_sum.h"\n'
+        rows = ""
+        if self.block > 1:
+            text += define("MCG_S", {"COLUMNS": f"{max(t.n_columns, 1)}u"}) + '#include "mcugen/mcg_trees_sum_rows.h"\n'
         tables = t.arguments(prefix, names, names.table[f"{prefix}_leaf"])
         call = f"{function}({tables}, {names.table[f'{prefix}_base']}, {args[0]}, {results[0]});"
+        if self.block > 1:
+            operands = f"{args[0]}_rows, {results[0]}_rows, n"
+            rows = f"{function}_rows({tables}, {names.table[f'{prefix}_base']}, {operands});"
         ids = t.arguments(prefix, names, f"{prefix}_leaf_names")
-        return OpText((), text, call, f"{function}_leaves({ids}, {args[0]}, leaf);")
+        return OpText((), text, call, f"{function}_leaves({ids}, {args[0]}, leaf);", rows=rows)
 
     def cost(self) -> Cost:
         mean, worst = self.tables.steps

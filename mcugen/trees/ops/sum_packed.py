@@ -35,6 +35,7 @@ class SumPacked(Summing):
     leaves: PackedLeaves
     bits: WordBits
     table: Words
+    block: int = 1
 
     @property
     def bound_error(self) -> float:
@@ -171,6 +172,8 @@ class SumPacked(Summing):
             "TREES": f"{t.n_trees}u",
             "ID": t.name_ctype,
         }
+        if self.block > 1:
+            macros["COLUMNS"] = f"{max(t.n_columns, 1)}u"
         named = np.where(self.table.leaf_of >= 0, t.leaf_names[np.maximum(self.table.leaf_of, 0)], 0)
         text = define("MCG_P", macros) + '#include "mcugen/mcg_trees_packed.h"\n#if defined(MCG_TRACE)\n'
         for key, ctype, data in (("names", t.name_ctype, named), ("order", "uint32_t", self.table.order)):
@@ -178,12 +181,14 @@ class SumPacked(Summing):
         text += "#endif\n"
         tables = [names.table.get(f"{prefix}_{k}", "NULL") for k in ("nodes", "sizes")]
         call = [*tables, names.table[f"{prefix}_groups_of_trees"], names.table[f"{prefix}_base"], args[0], results[0]]
+        rows = [*call[:-2], f"{args[0]}_rows", f"{results[0]}_rows", "n"]
         trace = f"{prefix}_trace_names, {prefix}_trace_order, {args[0]}, leaf"
         return OpText(
             ("mcg_trees.h",),
             text,
             f"{function}({', '.join(call)});",
             f"{function}_leaves({', '.join(tables)}, {trace});",
+            rows=f"{function}_rows({', '.join(rows)});" if self.block > 1 else "",
         )
 
     def cost(self) -> Cost:
