@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,12 @@ class ExportedFolder:
             self.state_bytes,
             self.arena is not None and self.arena.placed,
         )
+
+    @property
+    def batches(self) -> bool:
+        """Whether NAME_run_batch is more than a loop of NAME_run: of trees, which have no arena."""
+        arena = any(s["role"] == "arena" for s in self.manifest.get("symbols", []))
+        return not arena and not self.state_bytes and len(self.inputs) == len(self.outputs) == 1
 
     @contextmanager
     def blaming_changes(self) -> Iterator[None]:
@@ -244,17 +250,25 @@ def verify(
             if export.arena is not None:
                 for run in runs:
                     require_all_ways(run.y, host, run.x, export.arena, f" on {run.what}")
+            if export.batches:
+                _require_runs(export, runs, lambda x: (host.run_pieces(x), _oks(x)), " in batches")
+                _require_runs(export, runs, lambda x: (host.run_each(x), _oks(x)), " one by one")
             require_selftest(host)  # says less than the golden vectors
     else:
-        board = export.board_model()
+        board = replace(export.board_model(), batches=export.batches)
+        batches: list[Array] = []
 
         def on_board(x: Array) -> tuple[Array, Array]:
             with export.blaming_changes():
                 ran, line = run_target(board, x, target, compiler, opt)
             built[:] = [line]
+            if ran.batches is not None:
+                batches.append(ran.batches)
             return ran.y, ran.status
 
         _require_runs(export, runs, on_board, f" on {target}")
+        if batches:
+            _require_runs(export, runs, lambda x: (batches[0], _oks(x)), f" in batches on {target}")
     what = "pushes" if export.state_bytes else "vectors"
     lines = [f"{target}: {golden.vectors} golden {what} equal, every bit; self-test passes", *built]
     if export.changed:
@@ -289,7 +303,12 @@ def _rows_of(golden: Golden, role: str) -> Array:
 
 def _calls(export: ExportedFolder, host: HostModel, x: Array) -> tuple[Array, Array]:
     """Outputs and statuses of the C on this machine; the rows are one run, if the model has state."""
-    return host.push(x) if export.state_bytes else (host.run(x), np.zeros(len(x), np.int32))
+    return host.push(x) if export.state_bytes else (host.run(x), _oks(x))
+
+
+def _oks(x: Array) -> Array:
+    """A status for each row: a model without state has a result for every one."""
+    return np.full(len(x), OK, np.int32)
 
 
 def _require_runs(
@@ -328,8 +347,9 @@ def profile(
         x, _ = refs.read(input_file)
     progress("compiling")
     with export.blaming_changes():
-        image, text = build_for(export.board_model(), board, compiler, opt)
-    return measure(export.board_model(), machine_ops(refs.machine), board, image, x, text, progress)
+        model = replace(export.board_model(), batches=export.batches)
+        image, text = build_for(model, board, compiler, opt)
+    return measure(model, machine_ops(refs.machine), board, image, x, text, progress)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ out as a C struct: each field lies on a multiple of its element's size. Nothing 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +58,14 @@ class ArenaPorts:
 def one_each(x: DType, inputs: int, y: DType, outputs: int) -> tuple[Ports, Ports]:
     """The ports of a model with x of ``inputs`` elements and y of ``outputs``."""
     return (Port("x", x, (inputs,)),), (Port("y", y, (outputs,)),)
+
+
+def batch_slices(rows: int, most: int) -> Iterator[slice]:
+    """``rows`` rows in batches of 1, 2, 3 up to ``most`` rows, and again: code with blocks meets all their ends."""
+    at, size = 0, 1
+    while at < rows:
+        yield slice(at, min(at + size, rows))
+        at, size = at + size, size % max(most, 1) + 1
 
 
 def row_layout(ports: Ports) -> tuple[tuple[int, ...], int]:

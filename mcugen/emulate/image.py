@@ -43,7 +43,8 @@ class BoardModel:
 
     ``files``: path -> content of an export. ``board``: the board it was placed for, or None. ``regions``: memory by
     symbol, as placed. ``state_bytes``: of a model with state, which is called by NAME_init and NAME_push; rows are then
-    the pushes of one run. ``placed``: inputs and outputs have places in the model's arena, too.
+    the pushes of one run. ``placed``: inputs and outputs have places in the model's arena, too. ``batches``:
+    NAME_run_batch is more than a loop of NAME_run, and worth a proof of its own.
     """
 
     name: str
@@ -54,6 +55,7 @@ class BoardModel:
     regions: Mapping[str, str] = field(default_factory=dict)
     state_bytes: int = 0
     placed: bool = False
+    batches: bool = False
 
     @property
     def entry(self) -> str:
@@ -64,8 +66,8 @@ class BoardModel:
 @dataclass(frozen=True, slots=True, eq=False)
 class Image:
     """A linked image. ``model_bytes``: what the model adds to each memory (code, tables and the runtime it needs,
-    without self-test and stack); ``stack``: bytes that it has. ``batch``: the same program with NAME_run_batch, and room
-    for ``rows`` rows; None where it was not asked for, or no emulator here could call it."""
+    without self-test and stack); ``stack``: bytes that it has. ``batch``: the same program with NAME_run_batch, and
+    room for ``rows`` rows; None where it was not asked for, or no emulator here could call it."""
 
     elf: Elf
     model_bytes: Mapping[str, int]

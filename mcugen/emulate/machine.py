@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mcugen.core.ports import element_type, flat_rows, row_layout, rows_from
+from mcugen.core.ports import element_type, row_layout
 from mcugen.core.stream import OK, PENDING
 from mcugen.core.types import Array
 from mcugen.emit.parts import place_functions
@@ -22,7 +22,7 @@ from mcugen.emulate.elf import region_at
 from mcugen.emulate.extra import optional
 from mcugen.emulate.image import BoardModel, Image, due_results
 from mcugen.emulate.recorder import Execution, Recorder
-from mcugen.errors import DiffersError, InputError, InternalError
+from mcugen.errors import DiffersError, InputError
 from mcugen.target.board import Board, Region
 
 #: What RAM holds after power-on here, and what an unused stack holds.
@@ -206,40 +206,6 @@ class EmulatedBoard:
             return Recorder(self.engine)
         recorder.close()
         return None
-
-    def batch(self, model: BoardModel, x: Array, count: bool = True) -> tuple[Array, int]:
-        """Rows ``x`` (N, inputs), at most ``image.rows``, through one call of NAME_run_batch: outputs, and instructions
-        of the call, 0 without ``count``. The machine was made of the image's ``batch``."""
-        blocks: list[tuple[int, int]] = []
-        hook = self._hook(blocks) if count else None
-        y = self._batch(model, x)
-        if hook is not None:
-            self._unhook(hook)
-        return flat_rows(model.outputs, rows_from(model.outputs, y)), self.instructions(blocks)
-
-    def record_batch(self, model: BoardModel, x: Array) -> Execution | None:
-        """What ``batch`` executes and accesses; None if the recording itself disturbs it."""
-        blocks: list[tuple[int, int]] = []
-        hook = self._hook(blocks)
-        plain = self._batch(model, x)
-        self._unhook(hook)
-        recorder = Recorder(self.engine)
-        y = self._batch(model, x)
-        execution = recorder.take()
-        recorder.close()
-        return execution if (y, execution.blocks) == (plain, tuple(blocks)) else None
-
-    def _batch(self, model: BoardModel, x: Array) -> bytes:
-        elf, size = self.image.elf, len(x) * row_layout(model.outputs)[1]
-        if len(x) > self.image.rows:
-            raise InternalError(self._where, f"{len(x)} rows in an image with room for {self.image.rows}")
-        at, to = elf.address("mcg_image_x"), elf.address("mcg_image_y")
-        self.engine.mem_write(at, np.ascontiguousarray(x, element_type(model.inputs)).tobytes())
-        self.engine.mem_write(to, bytes([POISON]) * size)
-        status = self.call(elf.address(f"{model.name}_run_batch"), at, to, len(x))
-        if status != OK:
-            raise DiffersError(self._where, f"{model.name}_run_batch returns {status} for {len(x)} rows")
-        return bytes(self.engine.mem_read(to, size))
 
     def selftest(self, model: BoardModel) -> int:
         """What NAME_selftest returns: 0, or 1 + the first vector that fails; 0 too where there is no self-test."""

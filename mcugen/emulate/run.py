@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mcugen.core.types import Array
+from mcugen.emulate.batches import BatchBoard, proof_rows
 from mcugen.emulate.elf import Elf, region_at
 from mcugen.emulate.image import BoardModel, Image, build_image
 from mcugen.emulate.machine import EmulatedBoard
@@ -20,7 +21,7 @@ class BoardRun:
     """``y`` (N, outputs) with ``status`` (N,), zeros where no result is due; ``instructions`` (N,) from entry to return
     of NAME_run or NAME_push, None where the emulator does not count; ``stack_bytes`` used below the caller;
     ``model_bytes``: what the model adds to each memory, stack and self-test apart; ``selftest``: 0, or 1 + the first
-    vector that fails."""
+    vector that fails; ``batches``: ``y`` again by NAME_run_batch, of a model with batches."""
 
     y: Array
     status: Array
@@ -29,6 +30,7 @@ class BoardRun:
     model_bytes: Mapping[str, int]
     selftest: int
     elf: Elf
+    batches: Array | None = None
 
 
 def run_on_board(
@@ -40,7 +42,7 @@ def run_on_board(
     than the plan; DoesNotFitError, InputError and InternalError as in ``build_image``.
     """
     require_emulator(board)
-    image = build_image(model, board, compiler, opt)
+    image = build_image(model, board, compiler, opt, rows=proof_rows(model))
     require_placed(image, model, board)
     return run_image(image, model, x, board, count=count)
 
@@ -58,8 +60,10 @@ def run_image(image: Image, model: BoardModel, x: Array, board: Board, *, count:
         if apart.y.tobytes() != calls.y.tobytes():
             raise DiffersError(f"emulated {board.name}", "gives another result with input and output in the arena")
     stack = machine.stack_bytes()
+    batches = None if image.batch is None else BatchBoard(image, board).batches(model, x)
     counts: Array | None = calls.instructions if count else None
-    return BoardRun(calls.y, calls.status, counts, stack, image.model_bytes, machine.selftest(model), image.elf)
+    failed = machine.selftest(model)
+    return BoardRun(calls.y, calls.status, counts, stack, image.model_bytes, failed, image.elf, batches)
 
 
 def require_emulator(board: Board) -> None:

@@ -47,8 +47,8 @@ def prepare_trees(model: Model, options: ExportOptions, progress: Callable[[str]
     calibration = bind_signals(model, ensemble_of(model).forest, spec_file, options.input_dtype, options.calib)
     progress("lowering")
     ways = Ways(options)
-    leaf, fast = DType.of(options.leaf), _memory(options).data
-    choices = TreeOptions(calibration.spec, options.output, leaf, ways.decide, fast)
+    leaf, memory = DType.of(options.leaf), _memory(options)
+    choices = TreeOptions(calibration.spec, options.output, leaf, ways.decide, memory)
     machine = run_passes(model, TREE_PASSES, choices, dumper(options.dump_ir))
     _require_bound(machine, options.max_error)
     progress("computing references")

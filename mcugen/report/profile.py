@@ -23,6 +23,7 @@ from mcugen.emulate.machine import EmulatedBoard
 from mcugen.emulate.recorder import Execution
 from mcugen.errors import InternalError
 from mcugen.report.attribution import CallNames, CallOrder, Owners, calls_of, worst_case
+from mcugen.report.batches import BatchProfile, batch_json, batch_line, measure_batches
 from mcugen.target.board import Board
 
 #: Rows that are recorded block by block; instructions are counted on all.
@@ -62,6 +63,7 @@ class Profile:
     has no bound. ``recorded``: rows that cycles, ops and traffic come from. Rows of a model with state are pushes:
     ``due`` of them gave a result, ``state`` is the size of NAME_state_t, which is the caller's. ``ram``: what is in
     memories beside the home, and the bytes of a net's input and output where they are not in there (``caller``).
+    ``batch``: where NAME_run_batch is more than a loop.
     """
 
     target: str
@@ -82,6 +84,7 @@ class Profile:
     state: int = 0
     due: int = 0
     caller: int = 0
+    batch: BatchProfile | None = None
 
 
 def measure(
@@ -113,6 +116,8 @@ def measure(
     bounds = [p.worst for p in profiles]
     caller = _outside(model, ops)
     home = board.home.name
+    block = max((op.block for op in ops), default=1)
+    batch = measure_batches(model, board, image, x, block) if block > 1 and image.batch is not None else None
     return Profile(
         target=board.name,
         clock_hz=board.core.clock_hz,
@@ -132,6 +137,7 @@ def measure(
         state=model.state_bytes,
         due=int(np.count_nonzero(calls.status == OK)) if model.state_bytes else 0,
         caller=caller,
+        batch=batch,
     )
 
 
@@ -207,8 +213,9 @@ def _traffic(executions: Sequence[Execution], board: Board) -> tuple[Traffic, ..
 def profile_json(p: Profile) -> dict[str, Any]:
     """The profile for machines; sizes in bytes, means over the rows."""
     c = p.cycles
-    stream = {"state_bytes": p.state, "due": p.due} if p.state else {}
-    return stream | {
+    some: dict[str, Any] = {"state_bytes": p.state, "due": p.due} if p.state else {}
+    some |= {"batch": batch_json(p.batch)} if p.batch is not None else {}
+    return some | {
         "target": p.target,
         "clock_hz": p.clock_hz,
         "compiler": p.compiler,
@@ -261,6 +268,7 @@ def profile_lines(p: Profile) -> list[str]:
         f"time          {micro[0]:,.1f} to {micro[1]:,.1f} us at {p.clock_hz / 1e6:g} MHz: {WORDS}",
         f"accesses      {traffic}",
         f"memory        flash {p.flash:,}, RAM {p.ram:,} bytes ({memory}{more}); stack {p.stack:,}",
+        *(() if p.batch is None else (batch_line(p.batch),)),
         "",
         *_op_lines(p),
         "",

@@ -1,23 +1,33 @@
-"""How many rows of a batch go through the trees together: tree by tree, so that each is read once for all of them.
+"""How many rows of a batch go through the trees together: tree by tree, so that each is loaded once for all of them.
 
-What it gains was measured (benchmarks/results/batches.md), and decides the rule below. Not here: the kernels.
+It gains where trees wait for memory and no cache keeps them from one row to the next, and nothing elsewhere: measured
+on seven models (benchmarks/results/batches.md). Not here: the kernels.
 """
 
 from __future__ import annotations
 
-from mcugen.core.types import DType
-from mcugen.trees.leaves import PackedLeaves
-from mcugen.trees.tables import TreeTables
+from collections.abc import Sequence
+
+from mcugen.core.op import Item
+from mcugen.trees.costs import Memory
 
 #: What a block of rows may take of the stack for ranks and scores.
 BLOCK_BYTES = 1024
 #: Rows of a block: of fewer, too few share what a tree costs; beyond the most, waits are a small part of what is left.
 _LEAST, _MOST = 4, 32
+#: Items of code are as large as it may get; the part of that which compilers make of trees (13 of 20 bytes a node).
+_REAL_CODE = 0.65
 
 
-def block_rows(tables: TreeTables, rank: DType, leaves: PackedLeaves) -> int:
-    """Rows that a block of ``BLOCK_BYTES`` has room for, an even number, or 1: too few. ``rank``: the type of ranks."""
-    score = leaves.dtype.size if leaves.dtype.is_float else DType.I32.size
-    row = rank.size * max(tables.n_columns, 1) + score * int(leaves.base.size)
-    rows = min(_MOST, BLOCK_BYTES // row) & ~1
-    return rows if rows >= _LEAST else 1
+def block_rows(items: Sequence[Item], row_bytes: int, memory: Memory) -> int:
+    """Rows of a block, an even number, or 1: row by row. ``items``: tables and code that a prediction uses;
+    ``row_bytes``: ranks and scores of a row."""
+    rows = min(_MOST, BLOCK_BYTES // max(row_bytes, 1)) & ~1
+    return rows if rows >= _LEAST and _waits(items, memory) else 1
+
+
+def _waits(items: Sequence[Item], memory: Memory) -> bool:
+    """Whether more stands outside of the memories without wait states than a cache holds."""
+    tables = sum(i.size for i in items if i.role == "table")
+    code = sum(i.size for i in items if i.role == "code")
+    return max(tables - memory.data, _REAL_CODE * (code - memory.code)) > memory.cache

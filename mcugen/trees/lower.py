@@ -13,11 +13,11 @@ from mcugen.core.passes import Step
 from mcugen.core.types import Array, Bound, DType, Loc, Model, QParams, TensorType
 from mcugen.errors import InternalError, UnsupportedError
 from mcugen.trees.batches import block_rows
-from mcugen.trees.branches import group_trees, order_trees
+from mcugen.trees.branches import order_trees
 from mcugen.trees.choose import Choices, Chooser, plain_choice
 from mcugen.trees.coarse import make_coarse, make_lookup
 from mcugen.trees.columns import Columns, code_nodes
-from mcugen.trees.costs import WALK
+from mcugen.trees.costs import WALK, Memory
 from mcugen.trees.decisions import decide_nodes
 from mcugen.trees.forest import LinearLeaves
 from mcugen.trees.layout import Layout, lay_out
@@ -52,15 +52,15 @@ OUTPUTS = ("raw", "class", "proba")
 class TreeOptions:
     """What the user chose: the input, ``output`` (raw, class, proba) and the type of the leaves.
 
-    ``choose`` decides which ops rank and sum; the default is the tables that any model can have. ``fast``: bytes of
-    memory without wait states that tables may take.
+    ``choose`` decides which ops rank and sum; the default is the tables that any model can have. ``memory``: what the
+    trees may take of the board, which decides how batches go; None: there are no batches.
     """
 
     spec: InputSpec
     output: str
     leaf: DType
     choose: Chooser = plain_choice
-    fast: int = 0
+    memory: Memory | None = None
 
 
 def select_output(model: Model, options: TreeOptions) -> Model:
@@ -190,12 +190,9 @@ class _Lowering:
     def sum_trees(self, ensemble: TreeEnsemble, tables: TreeTables, choices: Choices) -> None:
         leaves, operands = choices.leaves, (("rank",), ("score",), ensemble.loc)
         op: Summing
-        block = block_rows(tables, self._types["rank"].dtype, leaves)
         if choices.summing == "branches":
             order = order_trees(tables, int(leaves.base.size), leaves.factor, not leaves.dtype.is_float)
-            groups = group_trees(tables, int(leaves.base.size), leaves.factor, order)
-            # One function is the same function for every row: nothing to load once.
-            op = SumBranches(*operands, tables, leaves, order, block if len(groups) > 1 else 1)
+            op = SumBranches(*operands, tables, leaves, order)
         elif choices.summing == "packed":
             pairs = pair_up(tables)
             bits = word_bits(tables, pairs)
@@ -205,14 +202,15 @@ class _Lowering:
                 (np.arange(tables.n_trees), -leaves.factor, np.arange(tables.n_trees) % leaves.base.size)
             )
             words = make_words(tables, pairs, bits, leaves.leaf[:, 0], order)
-            # Two trees side by side hide what DTCM takes: tree by tree gains only where words wait for flash.
-            op = SumPacked(
-                *operands, tables, leaves, bits, words, 1 if words.words.nbytes <= self._options.fast else block
-            )
+            op = SumPacked(*operands, tables, leaves, bits, words)
         else:
-            op = SumLeaves(*operands, tables, leaves, block)
+            op = SumLeaves(*operands, tables, leaves)
         fixed = not leaves.dtype.is_float
         kind = DType.I32 if fixed else leaves.dtype
+        if self._options.memory is not None:
+            row = self._types["rank"].dtype.size * max(tables.n_columns, 1) + kind.size * int(leaves.base.size)
+            items = [i for part in (*self._ops, op) for i in part.items("m")]
+            op = replace(op, block=block_rows(items, row, self._options.memory))
         self._bounds["score"] = leaves.bound
         self._add(op, "score", TensorType((leaves.base.size,), kind, QParams(leaves.unit) if fixed else None))
 

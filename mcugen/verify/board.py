@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from mcugen.core.types import Array
+from mcugen.emulate.batches import proof_rows
 from mcugen.emulate.image import BoardModel, Image, build_image
 from mcugen.emulate.run import BoardRun, require_placed, run_on_board
 from mcugen.emulate.toolchain import CrossCompiler, find_cross_compiler
@@ -39,7 +40,7 @@ def build_for(model: BoardModel, board: Board, compiler: str | None, opt: str) -
     """The image of a model for a board, everything where the plan has it, and the compiler with its level as text."""
     _require_level(opt)
     cross = find_cross_compiler(compiler)
-    image = build_image(model, board, cross, opt)
+    image = build_image(model, board, cross, opt, rows=proof_rows(model))
     require_placed(image, model, board)
     return image, _compiler_text(cross, opt)
 

@@ -49,6 +49,9 @@ def check_host(
                 require_equal(y, host.run(x), f"{name}_run{when}")
                 if arena is not None and not when:
                     require_all_ways(y, host, x, arena)
+                if trace is not None:  # trees: a batch is more than a loop
+                    require_equal(y, host.run_each(x), f"{name}_run, one by one{when}")
+                    require_equal(y, host.run_pieces(x), f"{name}_run_batch{when}")
             else:
                 require_same_run(y, status, host.push(x), f"{name}_push{when}")
             if trace is not None and not when:

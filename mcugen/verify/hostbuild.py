@@ -15,7 +15,17 @@ from typing import Any
 import cffi
 import numpy as np
 
-from mcugen.core.ports import ArenaPorts, Ports, element_type, empty_rows, flat_rows, join_rows, row_layout, split_rows
+from mcugen.core.ports import (
+    ArenaPorts,
+    Ports,
+    batch_slices,
+    element_type,
+    empty_rows,
+    flat_rows,
+    join_rows,
+    row_layout,
+    split_rows,
+)
 from mcugen.core.stream import OK, PENDING
 from mcugen.core.types import Array, DType
 from mcugen.emit.parts import place_functions
@@ -29,6 +39,8 @@ __all__ = ["HostCompiler", "HostModel", "build_shared", "find_host_compiler"]
 _STALE, _UNTOUCHED = b"\x5a", b"\xa5"
 #: What an arena holds before a call, in turn.
 _POISONS = (0x00, 0xA5, 0xFF, 0x7F)
+#: Rows of the largest of the batches of different sizes: more than any block of the generated code.
+_PIECE = 40
 
 SHARED_FLAGS = (*BASE_FLAGS, "-O2", "-fPIC", "-shared")
 
@@ -130,6 +142,12 @@ class HostModel:
         pointers = [self._pointer(a, p.dtype) for a, p in zip((*ins, *outs), (*self._in, *self._out), strict=True)]
         self._check(f"{self.name}_run_batch", int(batch(*pointers, len(rows))), None)
         return flat_rows(self._out, join_rows(self._out, outs))
+
+    def run_pieces(self, x: Array) -> Array:
+        """As ``run``, in calls of 1, 2, 3... rows: what takes blocks of rows meets all their ends."""
+        rows = self._rows(x)
+        pieces = [self.run(rows[part]) for part in batch_slices(len(rows), _PIECE)]
+        return np.concatenate(pieces) if pieces else self.run(rows)
 
     def run_each(self, x: Array) -> Array:
         """As ``run``, always through NAME_run: the function that users call most."""
