@@ -56,7 +56,5 @@ def batch_json(b: BatchProfile) -> dict[str, Any]:
 
 def batch_line(b: BatchProfile) -> str:
     """For people."""
-    return (
-        f"batches       of {b.rows} rows: {b.instructions:,.0f} instructions, {b.low:,.0f} to {b.high:,.0f} cycles a row; "
-        f"stack {b.stack:,}"
-    )
+    cycles = f"{b.low:,.0f} to {b.high:,.0f} cycles a row"
+    return f"batches       of {b.rows} rows: {b.instructions:,.0f} instructions, {cycles}; stack {b.stack:,}"
