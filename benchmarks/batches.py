@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+import textwrap
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -44,6 +45,28 @@ WAYS: dict[str, dict[str, Any]] = {
 #: Rows of a call.
 SIZES = (1, 4, 16, 64)
 _BOARD = "stm32h743"
+#: What the columns are, and what a reader should know of the figures; kept by hand.
+_COLUMNS = """\
+Estimated cycles a row of NAME_run_batch with so many rows, in the middle of their range (docs/profile.md): row by
+row / tree by tree (how many times fewer). Row by row is a loop of NAME_run within one call: caches and the branch
+predictor live on from row to row, and at the high end of the range begin empty. Instructions: a row with 64 rows.
+Block: rows that go through a tree before the next tree. Stack: bytes of NAME_run / of NAME_run_batch. Taken: an
+export goes tree by tree; elsewhere `NAME_run_batch` is the loop, and the right-hand figures are what it would be.
+In flash: `--optimize ram`, nothing in fast memory. Packed: trees as 16-bit words."""
+_NOTES = """
+## What decides
+
+A tree that is loaded once for a block of rows saves the waits of the others, and nothing else. Where trees stand in
+DTCM and ITCM, or in a cache that holds them from one row to the next, both ways take the same cycles within a few
+per cent, and tree by tree takes stack. So an export goes tree by tree where more than a cache of tables or of code
+is left outside of fast memory (`mcugen/trees/batches.py`).
+
+- Words of 16 bits (packed) are walked two rows side by side, in place of two trees: without waits there is nothing more
+  to hide. Feeding rows in as others end kept both lanes busy and took 40 % more instructions, for spills.
+- Wider nodes are walked one row at a time: two side by side saved 1 to 2 % of the cycles.
+- A last block of one row goes as NAME_run does.
+- What tree by tree gains ends where code or tables are in a cache for a whole block: a block of 32 rows leaves a
+  32nd of the waits, and most of what remains is issue."""
 
 
 @dataclass(frozen=True)
@@ -166,36 +189,14 @@ def _markdown(rows: list[Row], facts: dict[str, Any]) -> str:
         "",
         f"{facts['compiler']}, emulated {facts['board']}. Written by `python benchmarks/batches.py MODELS`.",
         "",
-        "Estimated cycles a row of NAME_run_batch with so many rows, in the middle of their range (docs/profile.md): row",
-        "by row / tree by tree (how many times fewer). Row by row is a loop of NAME_run within one call: caches and the",
-        "branch predictor live on from row to row, and at the high end of the range begin empty. Instructions: a row with",
-        "64 rows. Block: rows that go through a tree before the next tree. Stack: bytes of NAME_run / of NAME_run_batch.",
-        "Taken: an export goes tree by tree; elsewhere `NAME_run_batch` is the loop, and the right-hand figures are what it",
-        "would be. In flash: `--optimize ram`, nothing in fast memory. Packed: trees as 16-bit words.",
+        *textwrap.wrap(_COLUMNS, 118),
         "",
         f"| {' | '.join(head)} |",
         "|" + "---|" * len(head),
         *(f"| {r.model} | {r.way} | {' | '.join(_cells(r))} |" for r in rows),
-        *NOTES,
+        *_NOTES.splitlines(),
     ]
     return "\n".join(lines) + "\n"
-
-
-#: What a reader should know of the figures; kept by hand.
-NOTES: tuple[str, ...] = (
-    "",
-    "## What decides",
-    "",
-    "A tree that is loaded once for a block of rows saves the waits of the others, and nothing else. Where trees stand",
-    "in DTCM and ITCM, or in a cache that holds them from one row to the next, both ways take the same cycles within a",
-    "few per cent, and tree by tree takes stack. So an export goes tree by tree where more than a cache of tables or of",
-    "code is left outside of fast memory (`mcugen/trees/batches.py`).",
-    "",
-    "- Words of 16 bits (packed) are walked two rows side by side, in place of two trees: without waits there is nothing",
-    "  more to hide. Feeding rows in as others end kept both lanes busy and took 40 % more instructions, for spills.",
-    "- Wider nodes are walked one row at a time: two side by side saved 1 to 2 % of the cycles.",
-    "- A last block of one row goes as NAME_run does.",
-)
 
 
 if __name__ == "__main__":

@@ -17,18 +17,44 @@ from mcugen.trees.ops import ScaleScores
 
 
 @settings(max_examples=300, deadline=None)
-@given(x=st.integers(-(2**31), 2**31 - 1), exponent=st.integers(-90, 60), count=st.sampled_from([1, 3, 7, 100]))
+@given(
+    x=st.integers(-(2**31), 2**31 - 1), exponent=st.integers(-90, 60), count=st.sampled_from([1, 3, 7, 63, 100, 255])
+)
 @example(x=2**31 - 1, exponent=0, count=1)
 @example(x=2**24 + 1, exponent=-10, count=1)
+@example(x=28329391, exponent=0, count=7)  # 1.57 units
+@example(x=267327800, exponent=0, count=255)  # 1.98 units
+@example(x=-1047781856, exponent=-90, count=63)  # 1.97 units
 def test_fixed_point(x: int, exponent: int, count: int) -> None:
-    """Within one unit in the last place; exact where x has 24 bits and the scale is a power of two."""
+    """As docs/numerics.md proves. Scale a power of two: half a unit in the last place, exact where x has 24 bits.
+
+    Else three roundings: less than two units, and 3 * 2^-24 of the exact value.
+    """
     scale = 2.0**exponent / count
     got = ScaleScores(("x",), ("y",), LOC, DType.I32, scale, 1, 1).eval(np.array([[x]], np.int32))[0][0, 0]
     assert got.dtype == np.float32
     exact = Fraction(x) * Fraction(scale)
-    assert abs(Fraction(float(got)) - exact) <= Fraction(float(np.spacing(np.abs(got)))) * Fraction(3, 2)
-    if abs(x) <= 2**24 and count == 1:
-        assert Fraction(float(got)) == exact
+    error = abs(Fraction(float(got)) - exact)
+    unit = Fraction(float(np.spacing(np.abs(got))))
+    if count == 1:
+        assert error <= unit / 2
+        assert error == 0 or abs(x) > 2**24
+    else:
+        assert error < 2 * unit or x == 0
+        assert error <= abs(exact) * 3 / 2**24
+
+
+@settings(max_examples=200, deadline=None)
+@given(x=st.integers(-(2**31), 2**31 - 1), exponent=st.integers(-151, -120), count=st.sampled_from([1, 3, 7, 255]))
+@example(x=2**31 - 1, exponent=-126, count=255)
+@example(x=1, exponent=-149, count=1)
+def test_below_the_normal_range(x: int, exponent: int, count: int) -> None:
+    """A scale without all its bits loses up to 2^-150 of itself, a result as much: absolute, on top of the relative."""
+    scale = 2.0**exponent / count
+    got = ScaleScores(("x",), ("y",), LOC, DType.I32, scale, 1, 1).eval(np.array([[x]], np.int32))[0][0, 0]
+    exact = Fraction(x) * Fraction(scale)
+    relative = (abs(exact) + abs(x) * Fraction(1, 2**150)) * 3 / 2**24
+    assert abs(Fraction(float(got)) - exact) <= relative + (abs(x) + 1) * Fraction(1, 2**150)
 
 
 @settings(max_examples=300, deadline=None)
