@@ -21,6 +21,7 @@ from mcugen.emit.sources import sources_of
 from mcugen.target.board import load_board
 from mcugen.target.placement import place
 from mcugen.trees.choose import Chooser, forced, plain_choice
+from mcugen.trees.costs import Memory
 from mcugen.trees.forest import Forest, ForestBuilder, LinearLeaves, Missing
 from mcugen.trees.lower import TREE_PASSES, TreeOptions
 from mcugen.trees.proof import Reference, reference
@@ -35,6 +36,8 @@ BAND = float(np.float32(1e-35))
 ABI = 2
 SHA = bytes(range(32))
 LOC = Loc("test", "")
+#: Memory where any tree waits, whatever its size.
+WAITING = Memory(cache=-1)
 INPUT_TYPES = (DType.F64, DType.F32, DType.I32, DType.I16, DType.U16, DType.I8, DType.U8)
 
 Known = tuple[tuple[int, ...] | None, ...]
@@ -192,9 +195,10 @@ def lower(
     output: str = "raw",
     leaf: DType = DType.F64,
     choose: Chooser = plain_choice,
+    memory: Memory | None = None,
 ) -> Model:
-    """The machine ops."""
-    return run_passes(model, TREE_PASSES, TreeOptions(spec, output, leaf, choose))
+    """The machine ops. ``memory``: decides whether batches go tree by tree (``WAITING``: they do)."""
+    return run_passes(model, TREE_PASSES, TreeOptions(spec, output, leaf, choose, memory))
 
 
 def rank_and_sum(machine: Model) -> tuple[Ranking, Summing]:
@@ -241,9 +245,10 @@ def export_text(
     board: str | None = None,
     limit: int = 512,
     choose: Chooser = plain_choice,
+    memory: Memory | None = None,
 ) -> Export:
     """All generated text of a model, with vectors at every threshold and the rows ``extra``."""
-    machine = lower(model, spec, output, leaf, choose)
+    machine = lower(model, spec, output, leaf, choose, memory)
     rank, total = rank_and_sum(machine)
     x = make_vectors(rank, total.tables, limit=limit).x
     x = x if extra is None else np.concatenate([x, extra])

@@ -8,7 +8,18 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from tree_models import Export, Leaf, Split, export_text, forest_of, model_of, nans, spec_of
+from tree_models import (
+    WAITING,
+    Export,
+    Leaf,
+    Split,
+    export_text,
+    forest_of,
+    model_of,
+    nans,
+    spec_of,
+    ways,
+)
 
 from mcugen.core.types import DType
 from mcugen.trees.forest import Missing
@@ -100,12 +111,30 @@ def _make(kind: str) -> Export:
         return export_text(
             model_of(forest_of([Leaf(0.5), Leaf(-2.0)], 2), name=kind), spec_of(DType.F32, 2), leaf=DType.I16
         )
+    return _make_rows(kind)
+
+
+def _make_rows(kind: str) -> Export:
+    """Batches go tree by tree."""
+    labels3 = ("a", "b", "c")
+    if kind == "rows_packed":  # two rows side by side
+        model = model_of(forest_of([*_mixed(), Leaf(0.5), *_mixed(0.5)], 3), name=kind)
+        way = ways("search", "packed")
+        return export_text(model, spec_of(DType.F32, 3), leaf=DType.I16, choose=way, memory=WAITING)
+    if kind == "rows_tables":  # floats keep their order in each row; ops follow
+        model = model_of(forest_of(_mixed() + _mixed(0.5), 3, 3), name=kind, link=("softmax", 1.0), labels=labels3)
+        return export_text(model, spec_of(DType.I16, 3), "proba", memory=WAITING)
+    if kind == "rows_branches":
+        model = model_of(forest_of(_categories(), 2), name=kind, labels=("no", "yes"))
+        way = ways("coarse", "branches")
+        return export_text(model, spec_of(DType.F32, 2), "class", DType.I16, choose=way, memory=WAITING)
     raise KeyError(kind)
 
 
 KINDS = (
-    "float32 float64 sentinel category linear linear_counts classes softmax sigmoid mean constant no_category".split()
-)
+    "float32 float64 sentinel category linear linear_counts classes softmax sigmoid mean constant no_category "
+    "rows_packed rows_tables rows_branches"
+).split()
 get = cache(_make)
 
 

@@ -1,0 +1,286 @@
+"""Batches tree by tree: the bits of single predictions, whatever the number of rows, and when they are taken."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tree_models import (
+    WAITING,
+    Export,
+    Leaf,
+    Split,
+    export_text,
+    forest_of,
+    lower,
+    model_of,
+    rank_and_sum,
+    spec_of,
+    trees,
+    ways,
+)
+
+from mcugen.core.op import Item
+from mcugen.core.ports import batch_slices, one_each
+from mcugen.core.types import Array, DType
+from mcugen.emit.parts import ports_of
+from mcugen.emulate.batches import BatchBoard
+from mcugen.emulate.image import BoardModel, build_image
+from mcugen.emulate.toolchain import CrossCompiler, find_cross_compiler
+from mcugen.errors import InputError
+from mcugen.target.board import load_board
+from mcugen.trees.batches import BLOCK_BYTES, block_rows
+from mcugen.trees.choose import plain_choice
+from mcugen.trees.costs import Memory
+from mcugen.trees.forest import Missing
+from mcugen.verify.compiler import compile_c, find_host_compiler
+from mcugen.verify.export_check import check_host
+from mcugen.verify.hostbuild import HostModel, build_shared
+
+BOARD = "stm32h743"
+#: The sum of float32 leaves differs in the order of trees: 2^24 + 1 - 2^24 is 0 or 1.
+HOSTILE = (2.0**24, 1.0, -(2.0**24), 0.1, -0.1)
+
+
+def forest(trees_: int, features: int = 3, seed: int = 1) -> list[Split | Leaf]:
+    """Trees of 1 to 9 leaves, with missing values of all kinds."""
+    rng = np.random.default_rng(seed)
+
+    def grow(leaves: int) -> Split | Leaf:
+        if leaves == 1:
+            return Leaf(float(rng.choice(HOSTILE)) if seed == 2 else float(rng.normal()))
+        left = int(rng.integers(1, leaves))
+        missing = Missing(int(rng.integers(0, 3)))
+        cut, feature = float(rng.integers(-20, 20)) / 2, int(rng.integers(0, features))
+        return Split(feature, cut, grow(left), grow(leaves - left), missing, bool(rng.integers(0, 2)))
+
+    return [grow(1 + t % 9) for t in range(trees_)]
+
+
+def sets(count: int) -> list[Split | Leaf]:
+    """Trees that ask for categories in the last feature."""
+    inner = [Split(2, 0.0, t, Leaf(0.5 + i), categories=(i, 31, 32, 33)) for i, t in enumerate(forest(count))]
+    return [*inner]
+
+
+def exported(summing: str, leaf: DType, output: str = "raw", outputs: int = 1, board: str | None = None) -> Export:
+    labels = ("a", "b", "c")[: max(outputs, 2)]
+    link = ("softmax" if outputs > 1 else "sigmoid", 1.0)
+    some = sets(9) if summing == "sets" else forest(9 * outputs, seed=2 if leaf is DType.F32 else 1)
+    model = model_of(forest_of(some, 3, outputs), link=link, labels=labels)
+    way = plain_choice if summing in ("tables", "sets") else ways("search", summing)
+    return export_text(model, spec_of(DType.F32, 3), output, leaf, choose=way, memory=WAITING, limit=150, board=board)
+
+
+CASES = [
+    ("tables", DType.I16, "raw", 1),
+    ("tables", DType.F32, "raw", 3),
+    ("tables", DType.F64, "proba", 3),
+    ("sets", DType.F64, "class", 1),
+    ("packed", DType.I16, "raw", 1),
+    ("packed", DType.I16, "class", 3),
+    ("branches", DType.F32, "raw", 3),
+    ("branches", DType.I16, "proba", 1),
+]
+cases = pytest.mark.parametrize(("summing", "leaf", "output", "outputs"), CASES)
+
+
+def rows_of(e: Export, count: int) -> Array:
+    """``count`` of its vectors, which hold NaN, zeros and thresholds, again and again."""
+    return e.ref.x[np.arange(count) % len(e.ref.x)]
+
+
+@cases
+def test_any_number_of_rows(summing: str, leaf: DType, output: str, outputs: int) -> None:
+    """0, 1, one less and one more than a block, and many: as the reference says, and as NAME_run; nothing behind."""
+    e = exported(summing, leaf, output, outputs)
+    block = rank_and_sum(e.machine)[1].block
+    assert block > 4
+    assert f"{e.name}_compute_rows" in str(e.files[f"{e.name}.c"])
+    ins, outs = ports_of(e.machine)
+    with (
+        build_shared(e.files, e.sources, find_host_compiler()) as library,
+        HostModel(library, e.name, ins, outs) as host,
+    ):
+        for n in (0, 1, 2, 3, block - 1, block, block + 1, block + 2, 2 * block - 1, 2 * block, 2 * block + 1, 200):
+            x = rows_of(e, n)
+            y = e.ref.y[np.arange(n) % len(e.ref.y)]
+            assert host.run(x).tobytes() == y.tobytes() == host.run_each(x).tobytes(), n
+    check_host(e.files, e.machine, e.ref.x, e.ref.y, e.ref.trace, find_host_compiler())
+
+
+MAIN = """\
+#include "{n}.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t rows[] = {{ {bytes} }};
+
+/* Batches of 0 to {most} rows, each array in a block of exactly its size. */
+int main(void)
+{{
+    for (uint32_t n = 0; n <= {most}u; ++n) {{
+        float *x = malloc(n * {U}_INPUTS * sizeof *x + (n == 0u));
+        {y} *y = malloc(n * {U}_OUTPUTS * sizeof *y + (n == 0u));
+        {y} *one = malloc({U}_OUTPUTS * sizeof *one);
+        memcpy(x, rows, n * {U}_INPUTS * sizeof *x);
+        if ({n}_run_batch(x, y, n) != MCG_OK) {{
+            return 1;
+        }}
+        for (uint32_t i = 0; i < n; ++i) {{
+            const {y} *row = y + i * {U}_OUTPUTS;
+            if ({n}_run(x + i * {U}_INPUTS, one) != MCG_OK || memcmp(one, row, {U}_OUTPUTS * sizeof *y) != 0) {{
+                return 2;
+            }}
+        }}
+        free(x);
+        free(y);
+        free(one);
+    }}
+    return {n}_run_batch(NULL, NULL, 1u) == MCG_ERR_ARG ? 0 : 3;
+}}
+"""
+
+
+@pytest.mark.parametrize(("summing", "leaf"), [("tables", DType.F64), ("packed", DType.I16), ("branches", DType.I16)])
+def test_memory(summing: str, leaf: DType, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Under ASan and UBSan: batches read and write their rows and nothing else."""
+    e = exported(summing, leaf, outputs=3)
+    x, y = rows_of(e, 70), e.machine.types[e.machine.outputs[0]].dtype
+    text = ", ".join(str(b) for b in x.tobytes())
+    main = MAIN.format(n=e.name, U=e.name.upper(), bytes=text, most=len(x), y=y.ctype)
+    flags = ("-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    folder = tmp_path_factory.mktemp("memory")
+    program = compile_c(
+        folder, {**e.files, "main.c": main}, [*e.sources, "main.c"], find_host_compiler(), flags, "main"
+    )
+    done = subprocess.run([str(program)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:1500]
+
+
+def cross() -> CrossCompiler:
+    pytest.importorskip("unicorn")
+    try:
+        return find_cross_compiler()
+    except InputError:
+        pytest.skip("no cross compiler")
+
+
+@pytest.mark.parametrize(
+    ("summing", "leaf", "output", "outputs"),
+    [CASES[1], CASES[3], CASES[5], pytest.param(*CASES[6], marks=pytest.mark.slow)],
+)
+def test_on_the_board(summing: str, leaf: DType, output: str, outputs: int) -> None:
+    """The emulated board gives the same bits; a program that calls NAME_run alone holds nothing of it."""
+    compiler, board = cross(), load_board(BOARD)
+    e = exported(summing, leaf, output, outputs, BOARD)
+    files = {k: v.encode() if isinstance(v, str) else v for k, v in e.files.items()}
+    y = e.machine.types[e.machine.outputs[0]]
+    ports = one_each(DType.F32, e.ref.x.shape[1], y.dtype, y.count)
+    model = BoardModel(e.name, files, *ports, BOARD, batches=True)
+    image = build_image(model, board, compiler, rows=40)
+    machine = BatchBoard(image, board)
+    assert machine.batches(model, e.ref.x).tobytes() == e.ref.y.tobytes()
+    assert image.batch is not None
+    names = [{f.name.split(".")[0] for f in elf.functions()} for elf in (image.elf, image.batch)]
+    assert {n for n in names[0] if n.endswith(("_rows", "_run_batch"))} == set()
+    assert f"{e.name}_run_batch" in names[1]
+    assert machine.stack_bytes() < BLOCK_BYTES + 512
+
+
+@settings(max_examples=8, deadline=None)
+@given(data=st.data(), outputs=st.sampled_from([1, 2]), block=st.sampled_from([2, 4, 6]))
+def test_small_blocks(data: st.DataObject, outputs: int, block: int) -> None:
+    """Forests of any shape, blocks of any size: the C equals the reference."""
+    some = data.draw(st.lists(trees(2, st.floats(-8, 8, width=16), categorical=True), min_size=outputs, max_size=5))
+    some = some[: len(some) // outputs * outputs]
+    model = model_of(forest_of(some, 2, outputs))
+    way = data.draw(st.sampled_from(["tables", "branches"]))
+    e = export_text(model, spec_of(DType.F32, 2), leaf=DType.I16, choose=ways("search", way), memory=WAITING, limit=40)
+    assert rank_and_sum(e.machine)[1].block == 32
+    smaller = str(e.files["m.c"]).replace("n < 32u ? n : 32u", f"n < {block}u ? n : {block}u")
+    check_host(e.files | {"m.c": smaller}, e.machine, e.ref.x, e.ref.y, e.ref.trace, find_host_compiler())
+
+
+# When
+
+
+def item(role: str, size: int) -> Item:
+    return Item("m", role, "uint8_t", size, size, 4, 1.0, "")
+
+
+@pytest.mark.parametrize(
+    ("items", "memory", "rows"),
+    [
+        ([item("table", 16_384)], Memory(), 1),  # a cache holds it
+        ([item("table", 16_385)], Memory(), 32),
+        ([item("table", 70_000)], Memory(data=65_536), 1),  # 4 KB in flash
+        ([item("table", 90_000)], Memory(data=65_536), 32),
+        ([item("code", 25_000)], Memory(), 1),  # at most 20 bytes a node, 13 on average
+        ([item("code", 26_000)], Memory(), 32),
+        ([item("code", 26_000)], Memory(code=4_000), 1),
+        ([item("table", 12_000), item("code", 12_000)], Memory(), 1),  # two caches
+        ([], Memory(), 1),
+    ],
+)
+def test_only_where_trees_wait(items: list[Item], memory: Memory, rows: int) -> None:
+    assert block_rows(items, 16, memory) == rows
+
+
+@pytest.mark.parametrize(
+    ("row", "rows"), [(1, 32), (32, 32), (33, 30), (100, 10), (200, 4), (204, 4), (256, 4), (257, 1), (5000, 1)]
+)
+def test_blocks_fit_the_stack(row: int, rows: int) -> None:
+    """An even number of rows, at least four, within 1,024 bytes."""
+    assert block_rows([item("table", 10**6)], row, Memory()) == rows
+
+
+def test_no_batches_unasked() -> None:
+    """Chains call trees by themselves: nothing is generated that they do not use."""
+    plain = lower(model_of(forest_of(forest(4), 3)), spec_of(DType.F32, 3))
+    assert rank_and_sum(plain)[1].block == 1
+    small = lower(model_of(forest_of(forest(4), 3)), spec_of(DType.F32, 3), memory=Memory())
+    assert rank_and_sum(small)[1].block == 1
+    e = export_text(model_of(forest_of(forest(4), 3)), spec_of(DType.F32, 3), memory=Memory())
+    assert "_rows" not in str(e.files["m.c"])
+    assert "row after row" in str(e.files["m.h"])
+
+
+def test_header_says_what_it_takes() -> None:
+    """Stack is the caller's to have: ranks of a block, and its scores where they are not the output itself."""
+    for output, scores in (("raw", 0), ("proba", 3 * 8)):
+        e = exported("tables", DType.F64, output, 3)
+        block, columns = rank_and_sum(e.machine)[1].block, e.machine.types["rank"].count
+        assert f"{block} rows" in str(e.files["m.h"])
+        assert f"{block * (columns + scores)} bytes" in str(e.files["m.h"])
+
+
+def test_linear_trees_go_row_by_row() -> None:
+    """Their leaves read x as well: no block."""
+    tree = Split(0, 0.1, Leaf(0.5, (0.1, ((0, 0.3),))), Leaf(0.25, (1.0, ())))
+    machine = lower(model_of(forest_of([tree], 1)), spec_of(DType.F64, 1), memory=WAITING)
+    assert rank_and_sum(machine)[1].block == 1
+
+
+@given(rows=st.integers(0, 300), most=st.integers(1, 50))
+def test_slices(rows: int, most: int) -> None:
+    """All rows once, in order, in batches of 1, 2, 3 up to most."""
+    found = list(batch_slices(rows, most))
+    assert [i for s in found for i in range(s.start, s.stop)] == list(range(rows))
+    sizes = [s.stop - s.start for s in found]
+    assert all(b == a % most + 1 for a, b in pairwise(sizes[:-1]))
+    assert all(s <= most for s in sizes)
+
+
+def test_block_is_part_of_the_reference() -> None:
+    """What an op takes at once changes no result."""
+    e = exported("packed", DType.I16)
+    op = rank_and_sum(e.machine)[1]
+    rank = rank_and_sum(e.machine)[0].eval(e.ref.x)[0]
+    assert np.array_equal(op.eval(rank)[0], replace(op, block=1).eval(rank)[0])
