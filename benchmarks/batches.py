@@ -170,15 +170,30 @@ def _write(rows: list[Row], compiler: CrossCompiler, board: Board) -> None:
 
 
 def _cells(r: Row) -> list[str]:
-    pairs = [f"{a:,.0f} / {b:,.0f} ({a / b:.2f})" for a, b in zip(r.by_row, r.by_tree, strict=True)]
     return [
         f"{r.flash:,}",
-        *pairs,
+        *_pairs(r),
         f"{r.instructions[0]:,.0f} / {r.instructions[1]:,.0f}",
         str(r.block),
         f"{r.stack:,} / {r.batch_stack:,}",
         "yes" if r.taken else "no",
     ]
+
+
+def _pairs(r: Row) -> list[str]:
+    """Row by row / tree by tree, for each number of rows."""
+    return [f"{a:,.0f} / {b:,.0f} ({a / b:.2f})" for a, b in zip(r.by_row, r.by_tree, strict=True)]
+
+
+def _summary(rows: list[Row]) -> list[str]:
+    """The exports that go tree by tree."""
+    head = ["model", "export", *(f"{n} rows" for n in SIZES[1:]), "block", "stack"]
+    lines = ["", "## Exports that go tree by tree", "", "Columns as below.", "", f"| {' | '.join(head)} |"]
+    lines.append("|" + "---|" * len(head))
+    for r in (r for r in rows if r.taken):
+        cells = [*_pairs(r)[1:], str(r.block), f"{r.stack:,} / {r.batch_stack:,}"]
+        lines.append(f"| {r.model} | {r.way} | {' | '.join(cells)} |")
+    return lines
 
 
 def _markdown(rows: list[Row], facts: dict[str, Any]) -> str:
@@ -188,6 +203,9 @@ def _markdown(rows: list[Row], facts: dict[str, Any]) -> str:
         "# Batches of trees: row by row, and tree by tree",
         "",
         f"{facts['compiler']}, emulated {facts['board']}. Written by `python benchmarks/batches.py MODELS`.",
+        *_summary(rows),
+        "",
+        "## All, both ways",
         "",
         *textwrap.wrap(_COLUMNS, 118),
         "",

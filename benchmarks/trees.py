@@ -63,7 +63,7 @@ NOTES: tuple[str, ...] = (
     "- Cycles of `speed` on the larger models are waits for flash: what ITCM does not hold is fetched once a",
     "  prediction.",
     "- Not built: assembly for trees as code with hot columns in registers (a prototype of it: 17.7 KB and 1,084",
-    "  instructions on reg12_small, 155 KB and 8,620 on reg12_large); batches that walk tree by tree.",
+    "  instructions on reg12_small, 155 KB and 8,620 on reg12_large). Batches: batches.md.",
 )
 _BOARD = "stm32h743"
 _RECORDED = 2_000_000  # instructions to record block by block

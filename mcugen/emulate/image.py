@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -21,7 +22,7 @@ from mcugen.emit.parts import place_functions
 from mcugen.emit.sources import sources_of
 from mcugen.emulate.elf import Elf, read_elf
 from mcugen.emulate.toolchain import CrossCompiler, compile_objects, link
-from mcugen.errors import DiffersError, InputError
+from mcugen.errors import DiffersError, DoesNotFitError, InputError
 from mcugen.resources import resource_dir
 from mcugen.target.board import Board
 from mcugen.target.fragment import fragment_text
@@ -67,7 +68,7 @@ class BoardModel:
 class Image:
     """A linked image. ``model_bytes``: what the model adds to each memory (code, tables and the runtime it needs,
     without self-test and stack); ``stack``: bytes that it has. ``batch``: the same program with NAME_run_batch, and
-    room for ``rows`` rows; None where it was not asked for, or no emulator here could call it."""
+    room for ``rows`` rows; None where it was not asked for, no emulator here calls it, or the rows find no room."""
 
     elf: Elf
     model_bytes: Mapping[str, int]
@@ -118,7 +119,11 @@ def build_image(
         with_model = linked([*lean, *rest]).bytes_by_region(board)
         without = linked([f"{_OWN}/empty.c", *rest]).bytes_by_region(board)
         added = {r: max(n - without[r], 0) for r, n in with_model.items()}
-        many = linked([*model_sources, rest[0], batch, rest[2]]) if rows > 1 else None
+        many = None
+        if rows > 1:
+            # What was placed with --place may leave no room for rows; the model itself fits.
+            with suppress(DoesNotFitError):
+                many = linked([*model_sources, rest[0], batch, rest[2]])
         return Image(linked([*model_sources, *rest]), added, stack, many, rows)
 
 

@@ -32,7 +32,7 @@ from mcugen.emit.parts import ports_of
 from mcugen.emulate.batches import BatchBoard
 from mcugen.emulate.image import BoardModel, build_image
 from mcugen.emulate.toolchain import CrossCompiler, find_cross_compiler
-from mcugen.errors import InputError
+from mcugen.errors import InputError, InternalError
 from mcugen.target.board import load_board
 from mcugen.trees.batches import BLOCK_BYTES, block_rows
 from mcugen.trees.choose import plain_choice
@@ -192,6 +192,18 @@ def test_on_the_board(summing: str, leaf: DType, output: str, outputs: int) -> N
     assert {n for n in names[0] if n.endswith(("_rows", "_run_batch"))} == set()
     assert f"{e.name}_run_batch" in names[1]
     assert machine.stack_bytes() < BLOCK_BYTES + 512
+
+
+def test_rows_without_room() -> None:
+    """Rows that the board cannot hold take nothing away: the program without batches is there."""
+    compiler, board = cross(), load_board(BOARD)
+    e = exported("tables", DType.I16)
+    files = {k: v.encode() if isinstance(v, str) else v for k, v in e.files.items()}
+    model = BoardModel(e.name, files, *one_each(DType.F32, 3, DType.I32, 1), batches=True)
+    image = build_image(model, board, compiler, rows=100_000)
+    assert image.batch is None
+    with pytest.raises(InternalError, match="NAME_run_batch"):
+        BatchBoard(image, board)
 
 
 @settings(max_examples=8, deadline=None)
