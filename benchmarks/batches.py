@@ -29,6 +29,7 @@ from mcugen.emulate.isa import Decoder
 from mcugen.emulate.machine import EmulatedBoard
 from mcugen.emulate.recorder import Execution
 from mcugen.emulate.toolchain import CrossCompiler, find_cross_compiler
+from mcugen.errors import UnsupportedError
 from mcugen.exported import ExportedFolder, open_folder
 from mcugen.target.board import Board, load_board
 
@@ -103,7 +104,7 @@ def _row(folder: Path, way: str, compiler: CrossCompiler, board: Board) -> Row |
         out, forced = Path(scratch) / "out", Path(scratch) / "forced"
         try:
             mcugen.export(folder / "model.txt", out, options)
-        except mcugen.UnsupportedError:
+        except UnsupportedError:
             return None
         with mock.patch("mcugen.trees.batches._waits", return_value=True):
             mcugen.export(folder / "model.txt", forced, options)
