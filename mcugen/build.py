@@ -15,7 +15,7 @@ from mcugen.doctor.verbs import check_elf, check_ld
 from mcugen.emit.artifact import Artifact
 from mcugen.emit.files import WriteResult, write, write_once
 from mcugen.emit.manifest import manifest_of
-from mcugen.emit.model import ABI, items_of, model_files, runtime_files
+from mcugen.emit.model import ABI, group_of, model_files, runtime_files
 from mcugen.emit.net import arena_ports
 from mcugen.emit.parts import ports_of
 from mcugen.emit.project import ProjectModel, project_files, project_name
@@ -30,7 +30,7 @@ from mcugen.recipes.signals import describe_pipeline, pipeline_facts, prepare_si
 from mcugen.recipes.trees import prepare_trees
 from mcugen.report.summary import Report
 from mcugen.target.board import Board, load_board
-from mcugen.target.placement import Group, place_together
+from mcugen.target.placement import place_together
 from mcugen.target.plan import Plan
 from mcugen.trees.describe import describe, facts
 from mcugen.verify.compiler import HostCompiler, find_host_compiler
@@ -167,7 +167,7 @@ def finish(
 
 
 def _place(models: Sequence[Prepared], wishes: Mapping[str, str], board: Board | None) -> tuple[Plan, ...]:
-    groups = [Group((*items_of(m.machine, m.arena), *m.buffers), m.spend_ram) for m in models]
+    groups = [group_of(m.machine, m.arena, m.buffers, m.spend_ram, m.move_kernels) for m in models]
     return place_together(groups, board, wishes, {"flash": _RUNTIME_BYTES} if board is not None else {})
 
 

@@ -44,7 +44,8 @@ class Item:
 
     ``role`` is ``table`` (constant data), ``code`` or ``arena``. ``data`` holds the values of a table; its last axis
     is the fields of a struct where ``ctype`` is one. ``reads_per_run``: accesses in one inference, on average
-    over the training profile. ``size`` is in bytes; for code it is an estimate.
+    over the training profile. ``size`` is in bytes; for code it is an estimate. ``shared``: a function of the runtime,
+    of which a program has one however many models call it.
     """
 
     symbol: str
@@ -57,6 +58,7 @@ class Item:
     about: str
     data: Array | None = None
     dma: bool = False
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mcugen.core.op import Item, op_prefixes
 from mcugen.core.stream import has_state
 from mcugen.core.types import Model
+from mcugen.emit.kernels import HEADER, kernel_items, placement_header, run_cycles
 from mcugen.emit.net import arena_item, net_header, net_source
 from mcugen.emit.parts import ABI, machine_ops
 from mcugen.emit.plan_note import note_c, note_of
@@ -15,15 +16,25 @@ from mcugen.emit.tabular import tabular_header, tabular_source
 from mcugen.resources import resource_dir
 from mcugen.target.arena import ArenaPlan
 from mcugen.target.fragment import fragment_text
+from mcugen.target.placement import Group
 from mcugen.target.plan import Plan
 
 
 def items_of(model: Model, arena: ArenaPlan | None = None) -> tuple[Item, ...]:
-    """Everything of the model that takes memory."""
+    """Everything of the model that takes memory, and the functions of the runtime that it calls."""
     ops = machine_ops(model)
     prefixes = op_prefixes(model.name, ops)
-    items = tuple(item for op, prefix in zip(ops, prefixes, strict=True) for item in op.items(prefix))
-    return items if arena is None else (*items, arena_item(model, ops, arena))
+    own = tuple(item for op, prefix in zip(ops, prefixes, strict=True) for item in op.items(prefix))
+    kept = () if arena is None else (arena_item(model, ops, arena),)
+    return (*own, *kept, *kernel_items(model.name, ops))
+
+
+def group_of(
+    model: Model, arena: ArenaPlan | None, buffers: tuple[Item, ...], spend_ram: bool, move_kernels: bool
+) -> Group:
+    """A model for target.placement; ``buffers``: memory that DMA fills."""
+    items = (*items_of(model, arena), *buffers)
+    return Group(items, spend_ram, move_kernels, run_cycles(machine_ops(model)))
 
 
 def model_files(
@@ -68,13 +79,14 @@ def model_files(
 
 
 def runtime_files(plan: Plan) -> dict[str, str]:
-    """The folder mcugen/: the same for every model; the linker fragment is that of the board."""
+    """The folder mcugen/: the same for every model, but for the header that says which of its functions run from fast
+    memory; models that are placed together have the same. The linker fragment is that of the board."""
     base = resource_dir("runtime_c")
     paths = [*sorted((base / "include").glob("*.h")), *sorted((base / "src").glob("*.c"))]
-    files = {f"mcugen/{p.name}": p.read_text(encoding="utf-8") for p in paths}
+    files = {f"mcugen/{p.name}": p.read_text(encoding="utf-8") for p in paths} | {HEADER: placement_header(plan)}
     if plan.board is not None:
         files["mcugen/mcugen.ld"] = fragment_text(plan.board)
     return files
 
 
-__all__ = ["ABI", "Vectors", "items_of", "machine_ops", "model_files", "runtime_files"]
+__all__ = ["ABI", "Vectors", "group_of", "items_of", "machine_ops", "model_files", "runtime_files"]

@@ -58,6 +58,7 @@ def note_of(model: Model, plan: Plan, source: str) -> PlanNote:
     items = tuple(
         PlannedItem(a.item.symbol, a.item.role, a.region, a.item.size, a.item.align, a.copied, a.item.dma)
         for a in plan.assignments
+        if a.copied or not a.item.shared  # what of the runtime is in flash, another model may have moved
     )
     code = hashlib.sha256(source.encode("utf-8")).hexdigest()
     board = plan.board.name if plan.board is not None else "none"

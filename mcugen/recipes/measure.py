@@ -8,7 +8,7 @@ import numpy as np
 
 from mcugen.core.passes import evaluate, run_passes
 from mcugen.core.types import Array, Model
-from mcugen.emit.model import Vectors, items_of, model_files, runtime_files
+from mcugen.emit.model import Vectors, group_of, model_files, runtime_files
 from mcugen.emit.parts import ports_of
 from mcugen.emulate.cycles import estimate
 from mcugen.emulate.image import BoardModel, build_image
@@ -18,7 +18,7 @@ from mcugen.emulate.toolchain import CrossCompiler, find_cross_compiler
 from mcugen.errors import McugenError
 from mcugen.recipes.prepared import ExportOptions
 from mcugen.target.board import Board, load_board
-from mcugen.target.placement import place
+from mcugen.target.placement import place_together
 from mcugen.trees.choose import Candidate, Choices, forced
 from mcugen.trees.lower import TREE_PASSES, TreeOptions
 
@@ -60,7 +60,8 @@ def _measure(
     ways = f"{candidate.ranking}+{candidate.summing}"
     choose = partial(forced, ways=ways, limit=options.max_error)
     machine = run_passes(model, TREE_PASSES, TreeOptions(passes.spec, passes.output, passes.leaf, choose))
-    plan = place(items_of(machine), board, {}, _RUNTIME, spend_ram=options.optimize != "ram")
+    spend = options.optimize != "ram"
+    (plan,) = place_together([group_of(machine, None, (), spend, spend)], board, {}, _RUNTIME)
     y = evaluate(machine, {machine.inputs[0]: x[:1]})[machine.outputs[0]]
     files = model_files(machine, plan, passes.output, Vectors(x[:1], y), "measured") | runtime_files(plan)
     content = {path: text.encode() for path, text in files.items()}

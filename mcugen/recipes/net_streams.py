@@ -82,6 +82,7 @@ def prepare_net_stream(model: Model, options: ExportOptions, progress: Callable[
         verification=verification_of(loss, x),
         recorded=recorded_of(options) | {"stream": True},
         spend_ram=False,  # weights stay in flash: the fast RAM is the arena's
+        move_kernels=options.optimize != "ram",
         title=f"{describe_net(source)}; one time step a push",
         facts=facts_of(machine, ops, arena, loss, coverage),
         details=tuple(layer_lines(loss[0])) if isinstance(loss, tuple) else (),

@@ -112,6 +112,7 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
         verification=verification_of(loss, x),
         recorded=recorded_of(options) | {"io": "arena" if in_arena(options) else "caller"},
         spend_ram=False,  # weights stay in flash: the fast RAM is the arena's
+        move_kernels=options.optimize != "ram",
         title=describe_net(source),
         facts=(*facts_of(machine, ops, arena, loss, NetCoverage(used, len(x) - used)), *_removed(pruned)),
         details=(*(layer_lines(loss[0]) if isinstance(loss, tuple) else ()), *(pruned.lines() if pruned else ())),

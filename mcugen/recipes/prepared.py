@@ -96,8 +96,8 @@ class Prepared:
 
     ``x``, ``y``, ``trace``: inputs, outputs and leaves that the C must repeat. ``golden``: the few that travel with
     the export. ``stored``: the references as a file. ``proof`` and ``coverage``: the family's own account of them.
-    ``verification`` and ``recorded``: entries of the manifest. ``spend_ram``: tables
-    may move to RAM unasked. For people: ``title``, ``facts`` as (label, text), ``details``
+    ``verification`` and ``recorded``: entries of the manifest. ``spend_ram``: tables may move to RAM unasked;
+    ``move_kernels``: functions of the runtime may. For people: ``title``, ``facts`` as (label, text), ``details``
     that --explain prints, and ``against``: what the C is compared with.
 
     A model with state: the rows of ``x`` are the pushes of one run from a fresh state, ``status`` (N,) what each push
@@ -124,6 +124,7 @@ class Prepared:
     status: Array | None = None
     about: tuple[str, ...] = ()
     buffers: tuple[Item, ...] = ()
+    move_kernels: bool = True
 
 
 def dumper(folder: Path | None) -> Callable[[str, Model], None]:

@@ -99,6 +99,7 @@ def prepare_signal(pipeline: Pipeline, options: ExportOptions, progress: Callabl
         verification={"vectors": len(x), "float_model": {"results": gap.results, "worst_error": gap.largest}},
         recorded=_recorded(pipeline, joined, options),
         spend_ram=options.optimize != "ram" and not net,  # a net's weights stay in flash: the fast RAM is the arena's
+        move_kernels=options.optimize != "ram",
         title=describe_pipeline(pipeline),
         facts=_facts(chain, joined, lowered, coverage, gap, own),
         details=tuple(line for r in lowered.reports for line in r.lines()),

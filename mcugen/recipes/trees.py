@@ -69,6 +69,7 @@ def prepare_trees(model: Model, options: ExportOptions, progress: Callable[[str]
         verification=_verification(ref, coverage),
         recorded=_recorded(options, calibration),
         spend_ram=options.optimize != "ram",
+        move_kernels=options.optimize != "ram",
         title=describe(model),
         facts=_facts(model, machine, calibration, ref, coverage),
         details=details,

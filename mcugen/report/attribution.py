@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from mcugen.core.op import MachineOp, Names, op_prefixes
-from mcugen.core.stream import state_layout
 from mcugen.emulate.elf import Elf
 from mcugen.emulate.isa import Decoder
 from mcugen.emulate.recorder import Execution
 
 #: The functions of a model that are the call itself, behind its name; what else it has belongs to an op.
 _CALL = ("run", "run_with", "run_batch", "push", "push_with", "init", "usable", "apart", "compute")
-
-_NAMED = re.compile(r"\b([A-Za-z_]\w*)(?=\s*\()")
 
 Block = tuple[int, int]
 #: The blocks that one op executed in one inference, in order.
@@ -158,18 +153,6 @@ class CallNames:
     def _is_own(self, address: int) -> bool:
         i = bisect_right(self._starts, address) - 1
         return i >= 0 and address < self._own[i][1]
-
-
-def calls_of(name: str, ops: Sequence[MachineOp]) -> list[Counter[str]]:
-    """The functions that the text of each op names, and how often."""
-    layout = state_layout(ops)
-    found = []
-    for i, (op, prefix) in enumerate(zip(ops, op_prefixes(name, tuple(ops)), strict=True)):
-        items = {item.symbol: item.symbol for item in op.items(prefix)}
-        names = Names(items, dict.fromkeys(items, ""), state={} if layout is None else layout.names(i, "s"))
-        text = op.emit(prefix, tuple(f"x{k}" for k in range(len(op.inputs))), ("y",) * len(op.outputs), names)
-        found.append(Counter(_NAMED.findall(text.call)))
-    return found
 
 
 def worst_case(runs: Sequence[Run], decoder: Decoder, worst_steps: int) -> int | None:

@@ -15,6 +15,7 @@ import numpy as np
 from mcugen.core.op import MachineOp, op_prefixes
 from mcugen.core.stream import OK
 from mcugen.core.types import Array
+from mcugen.emit.calls import calls_of
 from mcugen.emulate.cycles import WORDS, CycleEstimate, estimate
 from mcugen.emulate.elf import Elf, region_at
 from mcugen.emulate.image import BoardModel, Image
@@ -22,7 +23,7 @@ from mcugen.emulate.isa import Decoder
 from mcugen.emulate.machine import EmulatedBoard
 from mcugen.emulate.recorder import Execution
 from mcugen.errors import InternalError
-from mcugen.report.attribution import CallNames, CallOrder, Owners, calls_of, worst_case
+from mcugen.report.attribution import CallNames, CallOrder, Owners, worst_case
 from mcugen.report.batches import BatchProfile, batch_json, batch_line, measure_batches
 from mcugen.target.board import Board
 

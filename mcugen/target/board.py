@@ -138,6 +138,7 @@ class Board:
     core: Core
     flags: tuple[str, ...]
     min_saved_cycles: float
+    min_saved_share: float
     dma_controller: str
     unicorn: Unicorn | None
     zig_flags: tuple[str, ...] = ()
@@ -205,6 +206,7 @@ def parse_board(name: str, text: str) -> Board:
         core=Core(**file.core.model_dump()),
         flags=file.compiler.flags,
         min_saved_cycles=file.policy.min_saved_cycles,
+        min_saved_share=file.policy.min_saved_share,
         dma_controller=file.policy.dma_controller,
         unicorn=_unicorn(file.emulator.unicorn),
         zig_flags=file.compiler.zig,

@@ -4,14 +4,15 @@ Order of decisions, each deterministic and independent of the order of the items
 1. ``--place``: checked against the rights of the memory; may use the user's reserve.
 2. Arenas must be in RAM: each gets the slowest memory of its role that has room, the largest arena first.
 3. From the fastest memory to the slowest: the objects that would gain most there move in (knapsack.choose over the
-   stall cycles of stalls.py), as far as the reserve allows. Code moves whenever it fits.
+   stall cycles of stalls.py), as far as the reserve allows. Code of a model moves whenever it fits; a function of the
+   runtime if all that a model calls saves enough of its run: misses are few, and weigh where a run is short.
 4. Every table and all code also need their bytes in the home memory (flash): the image that start-up copies.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -50,10 +51,13 @@ def place(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """The items of one model; ``spend_ram`` as for place()."""
+    """The items of one model; ``spend_ram`` as for place(). ``move_kernels``: functions of the runtime may move unasked
+    if together they save enough of ``cycles``, an estimate of what a run takes (0: not known)."""
 
     items: tuple[Item, ...]
     spend_ram: bool = True
+    move_kernels: bool = True
+    cycles: float = 0.0
 
 
 def place_together(
@@ -65,19 +69,62 @@ def place_together(
     """Several models in one budget: the plan of each group, in order. ``usage`` of each is what that model takes.
 
     Errors as for place(); a memory is too small when all of them together do not fit. Every model is taken to run
-    once in the time that ``reads_per_run`` counts.
+    once in the time that ``reads_per_run`` counts. An item that is ``shared`` stands in one place for all, and counts
+    in the usage of the first model that has it.
     """
-    items = tuple(i for g in groups for i in g.items)
+    items = _together(groups)
     _check_items(items)
     if board is None:
         if overrides:
             raise InputError("--place", "there are no memories to choose from without a board", "name one with --board")
         return tuple(Plan(None, tuple(_unplaced(i) for i in g.items), ()) for g in groups)
-    movable = [i for g in groups for i in g.items if g.spend_ram or i.role == "arena"]
-    placer = _Placer(items, board, overrides, fixed_usage)
+    free = {i.symbol for g in groups for i in g.items if _may_move(i, g)}
+    movable = [i for i in items if i.symbol in free]
+    shares = _shares(groups, board, Traffic.of(items))
+    placer = _Placer(items, board, overrides, fixed_usage, shares)
     placer.run(movable)
     more = _next_kib(placer, items, board, overrides, fixed_usage, movable)
-    return tuple(placer.plan(g.items, more) for g in groups)
+    plans, counted = [], set[str]()
+    for g in groups:
+        plans.append(placer.plan(g.items, more, counted))
+        counted |= {i.symbol for i in g.items if i.shared}
+    return tuple(plans)
+
+
+def _may_move(item: Item, group: Group) -> bool:
+    if item.role == "arena":
+        return True
+    return group.move_kernels if item.shared else group.spend_ram
+
+
+def _together(groups: Sequence[Group]) -> tuple[Item, ...]:
+    """All items, those that are shared once, with the accesses of all models."""
+    found: dict[str, Item] = {}
+    others = []
+    for item in (i for g in groups for i in g.items):
+        known = found.get(item.symbol)
+        if not item.shared:
+            others.append(item)
+        elif known is None:
+            found[item.symbol] = item
+        else:
+            found[item.symbol] = replace(known, reads_per_run=known.reads_per_run + item.reads_per_run)
+    return (*others, *found.values())
+
+
+def _shares(groups: Sequence[Group], board: Board, traffic: Traffic) -> dict[str, float]:
+    """By shared symbol, the share of a model's run that all of its shared items save in the fastest memory for code;
+    the largest of the models that have the symbol."""
+    fast = [r for r in board.regions if "code" in r.auto and not r.home]
+    shares: dict[str, float] = {}
+    for g in groups:
+        own = [i for i in g.items if i.shared and g.move_kernels]
+        if own and fast:
+            best = min(fast, key=lambda r: (r.wait, r.fill))
+            here, there = (sum(stall_cycles(i, r, board, traffic) for i in own) for r in (board.home, best))
+            share = min(1.0, (here - there) / g.cycles) if g.cycles > 0 else 1.0
+            shares |= {i.symbol: max(share, shares.get(i.symbol, 0.0)) for i in own}
+    return shares
 
 
 def _next_kib(
@@ -92,7 +139,7 @@ def _next_kib(
     found = []
     for region in placer.fast_regions():
         larger = tuple(replace(r, reserve=r.reserve - _KIB) if r is region else r for r in board.regions)
-        again = _Placer(items, replace(board, regions=larger), overrides, fixed)
+        again = _Placer(items, replace(board, regions=larger), overrides, fixed, placer.shares)
         again.run(movable)
         found.append((region.name, max(0.0, placer.stalls() - again.stalls())))
     return tuple(found)
@@ -116,7 +163,12 @@ class _Placer:
     """The state of one decision: which region each symbol has, and how many bytes are used where."""
 
     def __init__(
-        self, items: Sequence[Item], board: Board, overrides: Mapping[str, str], fixed: Mapping[str, int]
+        self,
+        items: Sequence[Item],
+        board: Board,
+        overrides: Mapping[str, str],
+        fixed: Mapping[str, int],
+        shares: Mapping[str, float],
     ) -> None:
         self.items = tuple(items)
         self.board = board
@@ -124,6 +176,7 @@ class _Placer:
         self.traffic = Traffic.of(items)
         self.wishes = {s: self._wish(s, r) for s, r in sorted(overrides.items())}
         self.fixed = dict(fixed)
+        self.shares = shares
         for name in self.fixed:
             if board.region(name) is None:
                 raise InternalError(board.name, f"usage of an unknown region {name}")
@@ -143,9 +196,11 @@ class _Placer:
         for region in self.board.regions:
             self._check_fits(region)
 
-    def plan(self, items: Sequence[Item], next_kib: tuple[tuple[str, float], ...]) -> Plan:
-        """The result for some of the items."""
-        return Plan(self.board, tuple(self._assignment(i) for i in items), self._usage(items), next_kib)
+    def plan(self, items: Sequence[Item], next_kib: tuple[tuple[str, float], ...], counted: Set[str]) -> Plan:
+        """The result for some of the items. ``counted``: symbols that are in the usage of another model."""
+        kernels = tuple(self._assignment(i) for i in self.items if i.shared)
+        usage = self._usage([i for i in items if i.symbol not in counted])
+        return Plan(self.board, tuple(self._assignment(i) for i in items), usage, next_kib, kernels)
 
     def stalls(self) -> float:
         """Estimated stall cycles a run, over all items."""
@@ -235,6 +290,9 @@ class _Placer:
             if region not in self._candidates(item) or item.size == 0:
                 continue
             saved = self._saved(item, region)
+            if item.shared and self.shares.get(item.symbol, 0.0) < self.board.min_saved_share:
+                self.reason[item.symbol] = self._too_few(item, region, saved)
+                continue
             if item.role == "code" and saved >= 0.0:
                 saved += 1e-9 * item.size  # unknown or no traffic: still better than a cold cache
             elif saved <= 0.0:
@@ -253,6 +311,10 @@ class _Placer:
                 self.reason[symbol] = f"needs {offer.size} bytes, {region.name} has {max(room, 0)} to give"
             else:
                 self.reason[symbol] = f"{region.name} went to objects that save more; this one: {gain}"
+
+    def _too_few(self, item: Item, region: Region, saved: float) -> str:
+        share = f"{100 * self.shares.get(item.symbol, 0.0):.2g} % of a run"
+        return f"in {region.name} it saves {saved:.0f} stall cycles, with the rest of the runtime {share}: too few"
 
     def _saved(self, item: Item, region: Region) -> float:
         before = stall_cycles(item, self.region[item.symbol], self.board, self.traffic)

@@ -57,13 +57,15 @@ class Usage:
 class Plan:
     """Assignments in the order of the items; usage in the order of the board's regions (none without a board).
 
-    ``next_kib``: by fast memory, the stall cycles a run that another KiB of it would save (an estimate).
+    ``next_kib``: by fast memory, the stall cycles a run that another KiB of it would save (an estimate). ``kernels``:
+    the functions of the runtime that any of the models placed together calls; those of this one are assignments too.
     """
 
     board: Board | None
     assignments: tuple[Assignment, ...]
     usage: tuple[Usage, ...]
     next_kib: tuple[tuple[str, float], ...] = ()
+    kernels: tuple[Assignment, ...] = ()
 
     def of(self, symbol: str) -> Assignment:
         """The assignment of a symbol; KeyError if there is none."""

@@ -71,6 +71,7 @@ class PolicyTable(Table):
     """What the automatic placement aims at."""
 
     min_saved_cycles: Cycles
+    min_saved_share: Annotated[float, Field(ge=0, le=1)]
     dma_controller: Text
 
 

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mcg_placement.h"
+
 /* Raised when generated files and runtime files of different versions must not be mixed, and when results change. */
 #define MCG_ABI 2
 
@@ -48,6 +50,12 @@ typedef int32_t mcg_status_t;
 #else
 #define MCG_SECTION(name)
 #endif
+
+/* Before a function of the runtime: it stands in a section of its own, or in the one that mcg_placement.h gives it with
+ * #define MCG_AT_name 0, MCG_SECTION("..."). The second argument counts, and such a definition moves it to the front. */
+#define MCG_SECOND(first, second, ...) second
+#define MCG_CHOICE(...) MCG_SECOND(__VA_ARGS__)
+#define MCG_CODE(name) MCG_CHOICE(MCG_AT_##name, MCG_SECTION(".text.mcugen." #name), 0)
 
 /* Which ABI this object file was compiled for: a section without memory, equal strings of which the linker merges.
  * mcugen check-elf finds files of two versions, or of two floating-point ABIs, by it. */

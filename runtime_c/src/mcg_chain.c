@@ -5,12 +5,14 @@
 
 #include <string.h>
 
+MCG_CODE(in_units)
 static int32_t in_units(const mcg_unit_t *u, int32_t x, int32_t low, int32_t high)
 {
     const int64_t v = ((int64_t)u->multiplier * x + u->add) >> u->shift;
     return v < low ? low : v > high ? high : (int32_t)v;
 }
 
+MCG_CODE(mcg_units_i16_i8)
 void mcg_units_i16_i8(const mcg_unit_t *u, const int16_t *x, int8_t *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -18,6 +20,7 @@ void mcg_units_i16_i8(const mcg_unit_t *u, const int16_t *x, int8_t *y, uint32_t
     }
 }
 
+MCG_CODE(mcg_units_i32_i8)
 void mcg_units_i32_i8(const mcg_unit_t *u, const int32_t *x, int8_t *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -25,6 +28,7 @@ void mcg_units_i32_i8(const mcg_unit_t *u, const int32_t *x, int8_t *y, uint32_t
     }
 }
 
+MCG_CODE(mcg_units_i16_i16)
 void mcg_units_i16_i16(const mcg_unit_t *u, const int16_t *x, int16_t *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -32,6 +36,7 @@ void mcg_units_i16_i16(const mcg_unit_t *u, const int16_t *x, int16_t *y, uint32
     }
 }
 
+MCG_CODE(mcg_units_i32_i16)
 void mcg_units_i32_i16(const mcg_unit_t *u, const int32_t *x, int16_t *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -40,6 +45,7 @@ void mcg_units_i32_i16(const mcg_unit_t *u, const int32_t *x, int16_t *y, uint32
 }
 
 /* The product is rounded before the sum: no compiler may make one operation of both. */
+MCG_CODE(real_of)
 static float real_of(const mcg_real_t *r, float x)
 {
     float product = r->scale * x;
@@ -47,6 +53,7 @@ static float real_of(const mcg_real_t *r, float x)
     return product + r->offset;
 }
 
+MCG_CODE(mcg_reals_i16_f32)
 void mcg_reals_i16_f32(const mcg_real_t *r, const int16_t *x, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -54,6 +61,7 @@ void mcg_reals_i16_f32(const mcg_real_t *r, const int16_t *x, float *y, uint32_t
     }
 }
 
+MCG_CODE(mcg_reals_i32_f32)
 void mcg_reals_i32_f32(const mcg_real_t *r, const int32_t *x, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -61,6 +69,7 @@ void mcg_reals_i32_f32(const mcg_real_t *r, const int32_t *x, float *y, uint32_t
     }
 }
 
+MCG_CODE(mcg_frame_push)
 uint32_t mcg_frame_push(const mcg_frame_t *f, void *ring, uint32_t *at, uint32_t *wait, const void *x)
 {
     const uint32_t unit = f->unit, row = f->length * unit;
@@ -82,6 +91,7 @@ uint32_t mcg_frame_push(const mcg_frame_t *f, void *ring, uint32_t *at, uint32_t
     return 1;
 }
 
+MCG_CODE(mcg_frame_copy)
 void mcg_frame_copy(const mcg_frame_t *f, const void *ring, uint32_t at, void *y)
 {
     const uint32_t row = f->length * f->unit, newest = at * f->unit;

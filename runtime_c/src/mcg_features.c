@@ -5,11 +5,13 @@
 
 #include "mcg_window_inline.h"
 
+MCG_CODE(shifted)
 static int64_t shifted(int64_t v, uint32_t shift)
 {
     return shift == 0u ? v : (v + ((int64_t)1 << (shift - 1u))) >> shift;
 }
 
+MCG_CODE(leading_zeros)
 static uint32_t leading_zeros(uint32_t v)
 {
 #if defined(__GNUC__) || defined(__clang__)
@@ -24,6 +26,7 @@ static uint32_t leading_zeros(uint32_t v)
 }
 
 /* The root of the upper half bit by bit; one division gives the lower half, too large by 3 at most. */
+MCG_CODE(mcg_isqrt)
 uint32_t mcg_isqrt(uint64_t v)
 {
     if (v == 0u) {
@@ -51,6 +54,7 @@ uint32_t mcg_isqrt(uint64_t v)
     return root >> (even / 2u);
 }
 
+MCG_CODE(value_of)
 static int64_t value_of(const mcg_window_t *d, const mcg_feature_t *f, const mcg_sums_t *s)
 {
     const int64_t n = (int64_t)d->length;
@@ -79,6 +83,7 @@ static int64_t value_of(const mcg_window_t *d, const mcg_feature_t *f, const mcg
     }
 }
 
+MCG_CODE(mcg_features)
 void mcg_features(const mcg_window_t *d, const mcg_feature_t *features, const mcg_sums_t *sums, int32_t *y)
 {
     for (uint32_t i = 0, n = d->features; i < n; ++i) {
@@ -90,6 +95,7 @@ void mcg_features(const mcg_window_t *d, const mcg_feature_t *features, const mc
 }
 
 /* What a band makes of the products of one bin. */
+MCG_CODE(bin_power)
 static int64_t bin_power(const mcg_band_t *band, uint32_t bin, int64_t re, int64_t im)
 {
     const int64_t r = (int32_t)shifted(re, band->pre), i = (int32_t)shifted(im, band->pre);
@@ -99,6 +105,7 @@ static int64_t bin_power(const mcg_band_t *band, uint32_t bin, int64_t re, int64
     return (first | last) != 0u ? power : 2 * power;
 }
 
+MCG_CODE(mcg_band_power_s16)
 int32_t mcg_band_power_s16(const mcg_window_t *d, const mcg_band_t *band, const int16_t *waves, const int16_t *ring,
                            uint32_t at)
 {
@@ -115,6 +122,7 @@ int32_t mcg_band_power_s16(const mcg_window_t *d, const mcg_band_t *band, const 
     return (int32_t)shifted(total, band->shift);
 }
 
+MCG_CODE(mcg_band_power_s32)
 int32_t mcg_band_power_s32(const mcg_window_t *d, const mcg_band_t *band, const int16_t *waves, const int32_t *ring,
                            uint32_t at)
 {

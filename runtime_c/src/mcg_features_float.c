@@ -13,6 +13,7 @@ typedef struct {
     uint32_t n[2];
 } parts_t;
 
+MCG_CODE(parts_of)
 static parts_t parts_of(const mcg_window_t *d, uint32_t channel, const float *ring, uint32_t at)
 {
     const float *const row = ring + channel * d->length;
@@ -31,6 +32,7 @@ MCG_INLINE float product(float a, float b)
     for (uint32_t part = 0; part < 2u; ++part) \
         for (uint32_t i = 0; i < (p)->n[part]; ++i)
 
+MCG_CODE(mcg_sqrt_f32)
 float mcg_sqrt_f32(float x)
 {
 #if defined(__arm__) && defined(__ARM_FP) && (__ARM_FP & 4)
@@ -68,6 +70,7 @@ float mcg_sqrt_f32(float x)
 #endif
 }
 
+MCG_CODE(sum_of)
 static float sum_of(const parts_t *p)
 {
     float sum = 0.0f;
@@ -76,6 +79,7 @@ static float sum_of(const parts_t *p)
 }
 
 /* Squares of the distance from a level. */
+MCG_CODE(squares_of)
 static float squares_of(const parts_t *p, float from)
 {
     float sum = 0.0f;
@@ -87,6 +91,7 @@ static float squares_of(const parts_t *p, float from)
     return sum;
 }
 
+MCG_CODE(least_of)
 static float least_of(const parts_t *p)
 {
     float best = p->run[0][0];
@@ -98,6 +103,7 @@ static float least_of(const parts_t *p)
     return best;
 }
 
+MCG_CODE(largest_of)
 static float largest_of(const parts_t *p)
 {
     float best = p->run[0][0];
@@ -109,6 +115,7 @@ static float largest_of(const parts_t *p)
     return best;
 }
 
+MCG_CODE(ramp_of)
 static float ramp_of(const parts_t *p, int32_t length)
 {
     float sum = 0.0f;
@@ -121,6 +128,7 @@ static float ramp_of(const parts_t *p, int32_t length)
     return sum;
 }
 
+MCG_CODE(travel_of)
 static float travel_of(const parts_t *p)
 {
     /* From the second sample on: infinity minus itself would be NaN. */
@@ -135,6 +143,7 @@ static float travel_of(const parts_t *p)
     return sum;
 }
 
+MCG_CODE(crossings_of)
 static float crossings_of(const parts_t *p, float level)
 {
     uint32_t count = 0, last = p->run[0][0] < level;
@@ -147,6 +156,7 @@ static float crossings_of(const parts_t *p, float level)
     return (float)count;
 }
 
+MCG_CODE(feature_of)
 static float feature_of(const mcg_window_t *d, const mcg_float_feature_t *f, const float *ring, uint32_t at)
 {
     const parts_t parts = parts_of(d, f->channel, ring, at);
@@ -177,6 +187,7 @@ static float feature_of(const mcg_window_t *d, const mcg_float_feature_t *f, con
     }
 }
 
+MCG_CODE(mcg_features_f32)
 void mcg_features_f32(const mcg_window_t *d, const mcg_float_feature_t *features, const float *ring, uint32_t at,
                       float *y)
 {
@@ -185,6 +196,7 @@ void mcg_features_f32(const mcg_window_t *d, const mcg_float_feature_t *features
     }
 }
 
+MCG_CODE(dot)
 static float dot(const parts_t *p, const float *wave)
 {
     float sum = 0.0f;
@@ -192,6 +204,7 @@ static float dot(const parts_t *p, const float *wave)
     return sum;
 }
 
+MCG_CODE(mcg_band_power_f32)
 float mcg_band_power_f32(const mcg_window_t *d, const mcg_band_t *band, const float *waves, const float *ring,
                          uint32_t at)
 {

@@ -146,6 +146,7 @@ MCG_INLINE int16_t q15_sample(int narrow, const uint32_t *table, uint32_t sectio
     "str r10, [r1], #4\n"
 
 /* Pairs of samples from x to end through one section; history: the inputs and results before, and after. */
+MCG_CODE(wide_pairs)
 __attribute__((naked, noinline)) static void wide_pairs(MCG_UNUSED const int16_t *x, MCG_UNUSED int16_t *y,
                                                         MCG_UNUSED const int16_t *end, MCG_UNUSED uint32_t *history,
                                                         MCG_UNUSED const uint32_t *table)
@@ -219,12 +220,14 @@ MCG_INLINE void q15_block(int narrow, const uint32_t *table, uint32_t sections, 
     }
 }
 
+MCG_CODE(mcg_biquad_q15_block)
 void mcg_biquad_q15_block(const uint32_t *table, uint32_t sections, uint32_t *state, const int16_t *x, int16_t *y,
                           uint32_t n)
 {
     q15_block(0, table, sections, state, x, y, n);
 }
 
+MCG_CODE(mcg_biquad_q15_narrow_block)
 void mcg_biquad_q15_narrow_block(const uint32_t *table, uint32_t sections, uint32_t *state, const int16_t *x,
                                  int16_t *y, uint32_t n)
 {
@@ -286,6 +289,7 @@ MCG_INLINE int32_t q31_sample(const int32_t *table, uint32_t sections, int32_t *
 
 /* Pairs of samples from p to end through one section, in place; the new history of inputs and results to state. */
 #define Q31_PAIRS(name, left, right)                                                                              \
+    MCG_CODE(name)                                                                                                \
     __attribute__((naked, noinline)) static void name(MCG_UNUSED const int32_t *table, MCG_UNUSED int32_t *state, \
                                                       MCG_UNUSED int32_t *p, MCG_UNUSED const int32_t *end)       \
     {                                                                                                             \
@@ -372,6 +376,7 @@ MCG_INLINE int q31_pairs(const int32_t *table, uint32_t sections, int32_t *state
 
 #endif
 
+MCG_CODE(mcg_biquad_q31_block)
 void mcg_biquad_q31_block(const int32_t *table, uint32_t sections, int32_t *state, const int32_t *x, int32_t *y,
                           uint32_t n)
 {
@@ -400,6 +405,7 @@ void mcg_biquad_q31_block(const int32_t *table, uint32_t sections, int32_t *stat
     "adc r8, r8, r3, asr #31\n"
 
 /* One sample through all sections, whose table ends at `end`. */
+MCG_CODE(q63_sample)
 __attribute__((naked, noinline)) static int32_t q63_sample(MCG_UNUSED const int32_t *table, MCG_UNUSED int32_t *state,
                                                            MCG_UNUSED int32_t in, MCG_UNUSED const int32_t *end)
 {
@@ -468,6 +474,7 @@ MCG_INLINE int32_t q63_sample(const int32_t *table, int32_t *state, int32_t in, 
 
 #endif
 
+MCG_CODE(mcg_biquad_q63_block)
 void mcg_biquad_q63_block(const int32_t *table, uint32_t sections, int32_t *state, const int32_t *x, int32_t *y,
                           uint32_t n)
 {
@@ -587,6 +594,7 @@ MCG_INLINE void f32_threes(const float *table, uint32_t sections, float *state, 
 
 #endif
 
+MCG_CODE(mcg_biquad_f32_block)
 void mcg_biquad_f32_block(const float *table, uint32_t sections, float *state, const float *x, float *y, uint32_t n)
 {
     uint32_t few = n < 3u ? n : n % 3u;

@@ -119,6 +119,7 @@ MCG_INLINE int32_t narrow_one(const int16_t *c, const int16_t *w, uint32_t taps)
 
 /* `fours` times four results, of windows that begin at w, w + 1...: every word of samples serves two of them. The first
  * loop is for a multiple of eight taps, the second for four more. */
+MCG_CODE(narrow_fours)
 __attribute__((naked, noinline)) static void narrow_fours(MCG_UNUSED const int16_t *c, MCG_UNUSED const int16_t *w,
                                                           MCG_UNUSED int16_t *y, MCG_UNUSED uint32_t taps,
                                                           MCG_UNUSED uint32_t fours)
@@ -180,6 +181,7 @@ MCG_INLINE void narrow_fours(const int16_t *c, const int16_t *w, int16_t *y, uin
     "strh " word ", [r2], #2\n"
 
 /* As narrow_fours. On the stack: w, y, taps, then the saved registers and `fours`. */
+MCG_CODE(wide_fours)
 __attribute__((naked, noinline)) static void wide_fours(MCG_UNUSED const int16_t *c, MCG_UNUSED const int16_t *w,
                                                         MCG_UNUSED int16_t *y, MCG_UNUSED uint32_t taps,
                                                         MCG_UNUSED uint32_t fours)
@@ -267,6 +269,7 @@ MCG_INLINE uint32_t q15_wrap(const mcg_fir_t *d, int16_t *state)
     return 0u;
 }
 
+MCG_CODE(q15_many)
 MCG_NOINLINE static void q15_many(const mcg_fir_t *d, const int16_t *taps, int16_t *state, const int16_t *x, int16_t *y,
                                   uint32_t n)
 {
@@ -299,6 +302,7 @@ MCG_NOINLINE static void q15_many(const mcg_fir_t *d, const int16_t *taps, int16
     state[0] = (int16_t)at;
 }
 
+MCG_CODE(mcg_fir_q15_block)
 void mcg_fir_q15_block(const mcg_fir_t *d, const int16_t *taps, int16_t *state, const int16_t *x, int16_t *y,
                        uint32_t n)
 {
@@ -402,6 +406,7 @@ MCG_INLINE uint32_t q31_wrap(const mcg_fir_t *d, void *state)
     return 0u;
 }
 
+MCG_CODE(q31_many)
 MCG_NOINLINE static void q31_many(const mcg_fir_t *d, const int32_t *taps, int32_t *state, const int32_t *x, int32_t *y,
                                   uint32_t n)
 {
@@ -426,6 +431,7 @@ MCG_NOINLINE static void q31_many(const mcg_fir_t *d, const int32_t *taps, int32
     state[0] = (int32_t)at;
 }
 
+MCG_CODE(mcg_fir_q31_block)
 void mcg_fir_q31_block(const mcg_fir_t *d, const int32_t *taps, int32_t *state, const int32_t *x, int32_t *y,
                        uint32_t n)
 {
@@ -545,6 +551,7 @@ MCG_INLINE void f32_four(const float *c, const float *w, uint32_t taps, float *y
 
 #endif
 
+MCG_CODE(f32_many)
 MCG_NOINLINE static void f32_many(const mcg_fir_t *d, const float *taps, float *state, const float *x, float *y,
                                   uint32_t n)
 {
@@ -569,6 +576,7 @@ MCG_NOINLINE static void f32_many(const mcg_fir_t *d, const float *taps, float *
     *(mcg_words_t *)(void *)state = at;
 }
 
+MCG_CODE(mcg_fir_f32_block)
 void mcg_fir_f32_block(const mcg_fir_t *d, const float *taps, float *state, const float *x, float *y, uint32_t n)
 {
     if (n != 1u) {

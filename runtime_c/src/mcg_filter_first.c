@@ -15,6 +15,7 @@ MCG_INLINE int64_t part64(int64_t v, int32_t k)
 
 MCG_INLINE int32_t clamp32(int64_t v) { return v < INT32_MIN ? INT32_MIN : v > INT32_MAX ? INT32_MAX : (int32_t)v; }
 
+MCG_CODE(mcg_smooth_q15_block)
 void mcg_smooth_q15_block(int32_t alpha, int32_t *state, const int16_t *x, int16_t *y, uint32_t n)
 {
     int32_t s = *state;
@@ -25,6 +26,7 @@ void mcg_smooth_q15_block(int32_t alpha, int32_t *state, const int16_t *x, int16
     *state = s;
 }
 
+MCG_CODE(mcg_smooth_q31_block)
 void mcg_smooth_q31_block(int32_t alpha, int64_t *state, const int32_t *x, int32_t *y, uint32_t n)
 {
     int64_t s = *state;
@@ -35,6 +37,7 @@ void mcg_smooth_q31_block(int32_t alpha, int64_t *state, const int32_t *x, int32
     *state = s;
 }
 
+MCG_CODE(mcg_smooth_f32_block)
 void mcg_smooth_f32_block(float alpha, float *state, const float *x, float *y, uint32_t n)
 {
     float s = *state;
@@ -45,6 +48,7 @@ void mcg_smooth_f32_block(float alpha, float *state, const float *x, float *y, u
     *state = s;
 }
 
+MCG_CODE(mcg_dc_block_q15_block)
 void mcg_dc_block_q15_block(int32_t k, int32_t *state, const int16_t *x, int16_t *y, uint32_t n)
 {
     int32_t s = state[0], last = state[1];
@@ -58,6 +62,7 @@ void mcg_dc_block_q15_block(int32_t k, int32_t *state, const int16_t *x, int16_t
     state[1] = last;
 }
 
+MCG_CODE(mcg_dc_block_q31_block)
 void mcg_dc_block_q31_block(int32_t k, int64_t *state, const int32_t *x, int32_t *y, uint32_t n)
 {
     int64_t s = state[0], last = state[1];
@@ -71,6 +76,7 @@ void mcg_dc_block_q31_block(int32_t k, int64_t *state, const int32_t *x, int32_t
     state[1] = last;
 }
 
+MCG_CODE(mcg_dc_block_f32_block)
 void mcg_dc_block_f32_block(float k, float *state, const float *x, float *y, uint32_t n)
 {
     float s = state[0], last = state[1];
@@ -110,21 +116,19 @@ MCG_INLINE int32_t limited(const int32_t *lows, uint32_t i, int32_t v)
 
 #define WHOLE(v) (v)
 
-void mcg_shift_i16_i32(const int32_t *lows, const int16_t *x, int32_t *y, uint32_t n, int32_t shift)
-{
-    SHIFT(int32_t, x[i], WHOLE)
-}
+MCG_CODE(mcg_shift_i16_i32)
+void mcg_shift_i16_i32(const int32_t *lows, const int16_t *x, int32_t *y, uint32_t n,
+                       int32_t shift){SHIFT(int32_t, x[i], WHOLE)}
 
-void mcg_shift_i32_i16(const int32_t *lows, const int32_t *x, int16_t *y, uint32_t n, int32_t shift)
-{
-    SHIFT(int16_t, x[i], mcg_ssat16)
-}
+MCG_CODE(mcg_shift_i32_i16)
+void mcg_shift_i32_i16(const int32_t *lows, const int32_t *x, int16_t *y, uint32_t n,
+                       int32_t shift){SHIFT(int16_t, x[i], mcg_ssat16)}
 
-void mcg_shift_i32_i32(const int32_t *lows, const int32_t *x, int32_t *y, uint32_t n, int32_t shift)
-{
-    SHIFT(int32_t, x[i], WHOLE)
-}
+MCG_CODE(mcg_shift_i32_i32)
+void mcg_shift_i32_i32(const int32_t *lows, const int32_t *x, int32_t *y, uint32_t n,
+                       int32_t shift){SHIFT(int32_t, x[i], WHOLE)}
 
+MCG_CODE(mcg_samples_i16_f32)
 void mcg_samples_i16_f32(const float *scale, const int16_t *x, float *y, uint32_t n)
 {
     for (; n != 0u; --n) {
@@ -132,6 +136,7 @@ void mcg_samples_i16_f32(const float *scale, const int16_t *x, float *y, uint32_
     }
 }
 
+MCG_CODE(mcg_samples_i32_f32)
 void mcg_samples_i32_f32(const float *scale, const int32_t *x, float *y, uint32_t n)
 {
     for (; n != 0u; --n) {

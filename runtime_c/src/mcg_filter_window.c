@@ -21,6 +21,7 @@ MCG_INLINE float value_of(int32_t key)
 
 MCG_INLINE uint32_t next(uint32_t i, uint32_t length) { return i + 1u == length ? 0u : i + 1u; }
 
+MCG_CODE(mcg_mean_q15_block)
 void mcg_mean_q15_block(uint32_t length, uint32_t *at, int32_t *sum, int16_t *ring, const int16_t *x, int16_t *y,
                         uint32_t n)
 {
@@ -37,6 +38,7 @@ void mcg_mean_q15_block(uint32_t length, uint32_t *at, int32_t *sum, int16_t *ri
     *sum = s;
 }
 
+MCG_CODE(mcg_mean_q31_block)
 void mcg_mean_q31_block(uint32_t length, uint32_t *at, int64_t *sum, int32_t *ring, const int32_t *x, int32_t *y,
                         uint32_t n)
 {
@@ -88,18 +90,15 @@ void mcg_mean_q31_block(uint32_t length, uint32_t *at, int64_t *sum, int32_t *ri
 
 #define AS_IT_IS(v) (v)
 
+MCG_CODE(mcg_median_q15_block)
 void mcg_median_q15_block(uint32_t length, uint32_t *at, int16_t *ring, int16_t *sorted, const int16_t *x, int16_t *y,
-                          uint32_t n)
-{
-    MEDIAN(int16_t, AS_IT_IS, AS_IT_IS)
-}
+                          uint32_t n){MEDIAN(int16_t, AS_IT_IS, AS_IT_IS)}
 
+MCG_CODE(mcg_median_q31_block)
 void mcg_median_q31_block(uint32_t length, uint32_t *at, int32_t *ring, int32_t *sorted, const int32_t *x, int32_t *y,
-                          uint32_t n)
-{
-    MEDIAN(int32_t, AS_IT_IS, AS_IT_IS)
-}
+                          uint32_t n){MEDIAN(int32_t, AS_IT_IS, AS_IT_IS)}
 
+MCG_CODE(mcg_median_f32_block)
 void mcg_median_f32_block(uint32_t length, uint32_t *at, int32_t *ring, int32_t *sorted, const float *x, float *y,
                           uint32_t n){MEDIAN(int32_t, key_of, value_of)}
 
@@ -132,18 +131,15 @@ void mcg_median_f32_block(uint32_t length, uint32_t *at, int32_t *ring, int32_t 
     queue[1] = head;                                                  \
     queue[2] = count;
 
+MCG_CODE(mcg_extreme_q15_block)
 void mcg_extreme_q15_block(uint32_t length, int32_t flip, uint32_t *queue, uint32_t *stamps, int16_t *values,
-                           const int16_t *x, int16_t *y, uint32_t n)
-{
-    EXTREME(int16_t, AS_IT_IS, AS_IT_IS)
-}
+                           const int16_t *x, int16_t *y, uint32_t n){EXTREME(int16_t, AS_IT_IS, AS_IT_IS)}
 
+MCG_CODE(mcg_extreme_q31_block)
 void mcg_extreme_q31_block(uint32_t length, int32_t flip, uint32_t *queue, uint32_t *stamps, int32_t *values,
-                           const int32_t *x, int32_t *y, uint32_t n)
-{
-    EXTREME(int32_t, AS_IT_IS, AS_IT_IS)
-}
+                           const int32_t *x, int32_t *y, uint32_t n){EXTREME(int32_t, AS_IT_IS, AS_IT_IS)}
 
+MCG_CODE(mcg_extreme_f32_block)
 void mcg_extreme_f32_block(uint32_t length, int32_t flip, uint32_t *queue, uint32_t *stamps, int32_t *values,
                            const float *x, float *y, uint32_t n)
 {

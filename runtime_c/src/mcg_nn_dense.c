@@ -76,9 +76,10 @@ typedef struct {
 _Static_assert(offsetof(sizes_t, fours) == 0 && offsetof(sizes_t, rest) == 4 && offsetof(sizes_t, blocks) == 8,
                "the assembly below knows these offsets");
 
-MCG_SECTION(".text.mcugen.dense_blocks") __attribute__((naked, noinline)) static const uint32_t *
-dense_blocks(MCG_UNUSED const uint32_t *w, MCG_UNUSED const uint32_t *x, MCG_UNUSED int8_t *y,
-             MCG_UNUSED const sizes_t *sizes)
+MCG_CODE(dense_blocks)
+__attribute__((naked, noinline)) static const uint32_t *dense_blocks(MCG_UNUSED const uint32_t *w,
+                                                                     MCG_UNUSED const uint32_t *x, MCG_UNUSED int8_t *y,
+                                                                     MCG_UNUSED const sizes_t *sizes)
 {
     __asm__ volatile(".syntax unified\n"
                      "push {r4-r11, lr}\n"
@@ -153,8 +154,8 @@ MCG_INLINE void dense(int any, const mcg_dense_t *d, const uint32_t *w, const ui
     }
 }
 
-MCG_SECTION(".text.mcugen.mcg_dense_s8") void mcg_dense_s8(const mcg_dense_t *d, const uint32_t *w, uint32_t *scratch,
-                                                           const int8_t *x, int8_t *y)
+MCG_CODE(mcg_dense_s8)
+void mcg_dense_s8(const mcg_dense_t *d, const uint32_t *w, uint32_t *scratch, const int8_t *x, int8_t *y)
 {
     uint32_t done = 0;
     pack_input(0, x, d->inputs, scratch);
@@ -172,8 +173,8 @@ MCG_SECTION(".text.mcugen.mcg_dense_s8") void mcg_dense_s8(const mcg_dense_t *d,
     }
 }
 
-MCG_SECTION(".text.mcugen.mcg_dense_s8_any") void mcg_dense_s8_any(const mcg_dense_t *d, const uint32_t *w,
-                                                                   uint32_t *scratch, const int8_t *x, int8_t *y)
+MCG_CODE(mcg_dense_s8_any)
+void mcg_dense_s8_any(const mcg_dense_t *d, const uint32_t *w, uint32_t *scratch, const int8_t *x, int8_t *y)
 {
     pack_input(1, x, d->inputs, scratch);
     dense(1, d, w, scratch, y, 0u);

@@ -16,6 +16,7 @@ MCG_INLINE float product(float a, float b)
     return p;
 }
 
+MCG_CODE(mcg_add_f32)
 void mcg_add_f32(const float *a, const float *b, float low, float high, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -23,6 +24,7 @@ void mcg_add_f32(const float *a, const float *b, float low, float high, float *y
     }
 }
 
+MCG_CODE(mcg_sub_f32)
 void mcg_sub_f32(const float *a, const float *b, float low, float high, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -30,6 +32,7 @@ void mcg_sub_f32(const float *a, const float *b, float low, float high, float *y
     }
 }
 
+MCG_CODE(mcg_mul_f32)
 void mcg_mul_f32(const float *a, const float *b, float low, float high, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -37,6 +40,7 @@ void mcg_mul_f32(const float *a, const float *b, float low, float high, float *y
     }
 }
 
+MCG_CODE(mcg_scale_f32)
 void mcg_scale_f32(const float *scale, const float *offset, const float *x, float *y, uint32_t outer, uint32_t channels,
                    uint32_t inner)
 {
@@ -49,6 +53,7 @@ void mcg_scale_f32(const float *scale, const float *offset, const float *x, floa
     }
 }
 
+MCG_CODE(mcg_clip_f32)
 void mcg_clip_f32(const float *x, float low, float high, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -56,6 +61,7 @@ void mcg_clip_f32(const float *x, float low, float high, float *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_leaky_relu_f32)
 void mcg_leaky_relu_f32(const float *x, float alpha, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -63,6 +69,7 @@ void mcg_leaky_relu_f32(const float *x, float alpha, float *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_hard_sigmoid_f32)
 void mcg_hard_sigmoid_f32(const float *x, float alpha, float beta, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -70,6 +77,7 @@ void mcg_hard_sigmoid_f32(const float *x, float alpha, float beta, float *y, uin
     }
 }
 
+MCG_CODE(mcg_hard_swish_f32)
 void mcg_hard_swish_f32(const float *x, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -77,6 +85,7 @@ void mcg_hard_swish_f32(const float *x, float *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_tanh_f32)
 void mcg_tanh_f32(const float *x, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {

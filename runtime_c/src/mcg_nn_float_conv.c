@@ -107,6 +107,7 @@ MCG_INLINE void pixels(int two, const mcg_wide_conv_t *d, const place_t *at, con
     }
 }
 
+MCG_CODE(mcg_conv_f32)
 void mcg_conv_f32(const mcg_wide_conv_t *d, const float *w, const float *bias, float low, float high, const float *x,
                   float *y)
 {
@@ -161,6 +162,7 @@ MCG_INLINE void depthwise(uint32_t together, const mcg_wide_conv_t *d, const pla
     }
 }
 
+MCG_CODE(mcg_depthwise_f32)
 void mcg_depthwise_f32(const mcg_wide_conv_t *d, const float *w, const float *bias, float low, float high,
                        const float *x, float *y)
 {
@@ -188,6 +190,7 @@ void mcg_depthwise_f32(const mcg_wide_conv_t *d, const float *w, const float *bi
     }
 }
 
+MCG_CODE(mcg_dense_f32)
 void mcg_dense_f32(const float *w, const float *bias, float low, float high, uint32_t n, uint32_t k, const float *x,
                    float *y)
 {

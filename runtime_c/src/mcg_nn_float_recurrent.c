@@ -16,6 +16,7 @@ MCG_INLINE float product(float a, float b)
 }
 
 /* sum + products in order */
+MCG_CODE(dot)
 static float dot(float sum, const float *w, const float *x, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -24,6 +25,7 @@ static float dot(float sum, const float *w, const float *x, uint32_t n)
     return sum;
 }
 
+MCG_CODE(begin)
 static void begin(float *to, const float *start, uint32_t n)
 {
     for (uint32_t j = 0; j < n; ++j) {
@@ -32,6 +34,7 @@ static void begin(float *to, const float *start, uint32_t n)
 }
 
 /* keep: where h and c after the last step go, or NULL; it may be start. */
+MCG_CODE(lstm)
 static void lstm(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, const float *start,
                  float *keep, float *scratch, const float *x, float *every, float *last, float *cell)
 {
@@ -74,12 +77,14 @@ static void lstm(const mcg_wide_recurrent_t *d, const float *w, const float *r, 
     }
 }
 
+MCG_CODE(mcg_lstm_f32)
 void mcg_lstm_f32(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, const float *start,
                   float *scratch, const float *x, float *every, float *last, float *cell)
 {
     lstm(d, w, r, bias, start, NULL, scratch, x, every, last, cell);
 }
 
+MCG_CODE(mcg_lstm_step_f32)
 void mcg_lstm_step_f32(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, float *state,
                        float *scratch, const float *x, float *every, float *last, float *cell)
 {
@@ -89,6 +94,7 @@ void mcg_lstm_step_f32(const mcg_wide_recurrent_t *d, const float *w, const floa
 /* z * h + (1 - z) * n */
 MCG_INLINE float blend(float z, float h, float n) { return product(z, h) + product(1.0f - z, n); }
 
+MCG_CODE(gru)
 static void gru(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, const float *start,
                 float *keep, float *scratch, const float *x, float *every, float *last)
 {
@@ -136,12 +142,14 @@ static void gru(const mcg_wide_recurrent_t *d, const float *w, const float *r, c
     }
 }
 
+MCG_CODE(mcg_gru_f32)
 void mcg_gru_f32(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, const float *start,
                  float *scratch, const float *x, float *every, float *last)
 {
     gru(d, w, r, bias, start, NULL, scratch, x, every, last);
 }
 
+MCG_CODE(mcg_gru_step_f32)
 void mcg_gru_step_f32(const mcg_wide_recurrent_t *d, const float *w, const float *r, const float *bias, float *state,
                       float *scratch, const float *x, float *every, float *last)
 {

@@ -31,8 +31,10 @@
                     }                                                                                                \
                 }
 
-void mcg_move_8(const mcg_move_t *d, const void *x, void *y) { MOVE(uint8_t) }
+MCG_CODE(mcg_move_8)
+void mcg_move_8(const mcg_move_t *d, const void *x, void *y){MOVE(uint8_t)}
 
+MCG_CODE(mcg_move_16)
 void mcg_move_16(const mcg_move_t *d, const void *x, void *y) { MOVE(uint16_t) }
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -41,8 +43,10 @@ typedef uint32_t __attribute__((may_alias)) word_t; /* int32 and float elements 
 typedef uint32_t word_t; /* compile with the equivalent of -fno-strict-aliasing */
 #endif
 
-void mcg_move_32(const mcg_move_t *d, const void *x, void *y) { MOVE(word_t) }
+MCG_CODE(mcg_move_32)
+void mcg_move_32(const mcg_move_t *d, const void *x, void *y){MOVE(word_t)}
 
+MCG_CODE(mcg_concat)
 void mcg_concat(const void *const *parts, const uint32_t *bytes, uint32_t n, uint32_t outer, void *y)
 {
     unsigned char *to = (unsigned char *)y;

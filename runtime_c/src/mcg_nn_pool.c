@@ -11,6 +11,7 @@ typedef struct {
     int32_t count;
 } window_t;
 
+MCG_CODE(window)
 static window_t window(const mcg_pool_t *d, int32_t oh, int32_t ow)
 {
     const int32_t top = oh * d->stride_h - d->pad_top, left = ow * d->stride_w - d->pad_left;
@@ -80,6 +81,7 @@ MCG_INLINE void max_four(const int8_t *row, int8_t *y, uint32_t rows, uint32_t c
     mcg_store32(y, best);
 }
 
+MCG_CODE(mcg_max_pool_s8)
 void mcg_max_pool_s8(const mcg_pool_t *d, const int8_t *x, int8_t *y)
 {
     const int side_by_side = d->in_channel == 1u && d->out_channel == 1u;
@@ -90,7 +92,8 @@ void mcg_max_pool_s8(const mcg_pool_t *d, const int8_t *x, int8_t *y)
 #define PER_FOUR
 
 #define START int32_t best = INT16_MIN;
-void mcg_max_pool_s16(const mcg_pool_t *d, const int16_t *x, int16_t *y) { FOR_EACH_WINDOW(int16_t) }
+MCG_CODE(mcg_max_pool_s16)
+void mcg_max_pool_s16(const mcg_pool_t *d, const int16_t *x, int16_t *y){FOR_EACH_WINDOW(int16_t)}
 #undef START
 
 #undef PER_WINDOW
@@ -98,6 +101,7 @@ void mcg_max_pool_s16(const mcg_pool_t *d, const int16_t *x, int16_t *y) { FOR_E
 #undef RESULT
 
 /* The requantization of a window that counts so many elements; mcugen lists every count that occurs. */
+MCG_CODE(requant_of)
 static mcg_requant_t requant_of(const mcg_pool_t *d, const mcg_pool_count_t *counts, int32_t count)
 {
     uint32_t i = 0;
@@ -162,6 +166,7 @@ MCG_INLINE void sum_four(const int8_t *row, int32_t *sums, uint32_t rows, uint32
 
 #define START int32_t sum = 0;
 #define RESULT mcg_requant(sum - offset, q)
+MCG_CODE(mcg_avg_pool_s8)
 void mcg_avg_pool_s8(const mcg_pool_t *d, const mcg_pool_count_t *counts, const int8_t *x, int8_t *y)
 {
     const int side_by_side = d->in_channel == 1u && d->out_channel == 1u;
@@ -174,10 +179,9 @@ void mcg_avg_pool_s8(const mcg_pool_t *d, const mcg_pool_count_t *counts, const 
 
 #define START int64_t sum = 0;
 #define RESULT mcg_requant64(sum - offset, q)
-void mcg_avg_pool_s16(const mcg_pool_t *d, const mcg_pool_count_t *counts, const int16_t *x, int16_t *y)
-{
-    FOR_EACH_WINDOW(int16_t)
-}
+MCG_CODE(mcg_avg_pool_s16)
+void mcg_avg_pool_s16(const mcg_pool_t *d, const mcg_pool_count_t *counts, const int16_t *x,
+                      int16_t *y){FOR_EACH_WINDOW(int16_t)}
 #undef START
 #undef RESULT
 #undef PER_WINDOW
@@ -189,7 +193,8 @@ void mcg_avg_pool_s16(const mcg_pool_t *d, const mcg_pool_count_t *counts, const
 #define PER_WINDOW const float count = (float)win.count;
 #define START float sum = 0.0f;
 #define RESULT sum / count
-void mcg_avg_pool_f32(const mcg_pool_t *d, const float *x, float *y) { FOR_EACH_WINDOW(float) }
+MCG_CODE(mcg_avg_pool_f32)
+void mcg_avg_pool_f32(const mcg_pool_t *d, const float *x, float *y){FOR_EACH_WINDOW(float)}
 #undef PER_WINDOW
 #undef START
 #undef RESULT
@@ -199,6 +204,7 @@ void mcg_avg_pool_f32(const mcg_pool_t *d, const float *x, float *y) { FOR_EACH_
 #define START float best = -MCG_INFINITY_F32;
 #define ELEMENT best = *p > best || *p != *p ? *p : best;
 #define RESULT best
+MCG_CODE(mcg_max_pool_f32)
 void mcg_max_pool_f32(const mcg_pool_t *d, const float *x, float *y) { FOR_EACH_WINDOW(float) }
 
 #endif

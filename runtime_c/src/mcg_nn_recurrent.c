@@ -21,6 +21,7 @@ MCG_INLINE void set(uint32_t *v, uint32_t j, int32_t value)
     *pair = (j & 2u) != 0u ? mcg_pair((int32_t)*pair, value) : mcg_pair(value, mcg_hi(*pair));
 }
 
+MCG_CODE(clear)
 static void clear(uint32_t *v, uint32_t words)
 {
     for (uint32_t i = 0; i < words; ++i) {
@@ -28,6 +29,7 @@ static void clear(uint32_t *v, uint32_t words)
     }
 }
 
+MCG_CODE(tanh_fixed)
 static MCG_NOINLINE int32_t tanh_fixed(const int16_t *table, int32_t v)
 {
     const int32_t a = v < 0 ? -v : v;
@@ -40,6 +42,7 @@ static MCG_NOINLINE int32_t tanh_fixed(const int16_t *table, int32_t v)
 }
 
 /* sigmoid(v) = (1 + tanh(v / 2)) / 2 */
+MCG_CODE(sigmoid_fixed)
 static MCG_NOINLINE int32_t sigmoid_fixed(const int16_t *table, int32_t v)
 {
     return (ONE + tanh_fixed(table, v / 2) + 1) >> 1;
@@ -66,6 +69,7 @@ MCG_INLINE const uint32_t *dots(const uint32_t gates, const uint32_t *w, const u
     return w;
 }
 
+MCG_CODE(scaled)
 static MCG_NOINLINE int32_t scaled(int32_t acc, const uint32_t *w)
 {
     const mcg_requant_t q = {(int32_t)w[0], (int32_t)w[1], (int32_t)w[2], 0, -LIMIT, LIMIT};
@@ -86,6 +90,7 @@ MCG_INLINE const uint32_t *unit(const uint32_t gates, const uint32_t *w, const u
     return w;
 }
 
+MCG_CODE(load_input)
 static void load_input(const mcg_recurrent_t *d, const int8_t *x, uint32_t *v)
 {
     for (uint32_t i = 0; i < d->inputs; ++i) {
@@ -93,6 +98,7 @@ static void load_input(const mcg_recurrent_t *d, const int8_t *x, uint32_t *v)
     }
 }
 
+MCG_CODE(store)
 static MCG_NOINLINE void store(const uint32_t *h, uint32_t n, mcg_requant_t q, int8_t *y)
 {
     for (uint32_t j = 0; j < n; ++j) {
@@ -101,6 +107,7 @@ static MCG_NOINLINE void store(const uint32_t *h, uint32_t n, mcg_requant_t q, i
 }
 
 /* keep: where h and c after the last step go, or NULL; it may be start. */
+MCG_CODE(lstm)
 static void lstm(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, const int32_t *start, int32_t *keep,
                  uint32_t *scratch, const int8_t *x, int8_t *every, int8_t *last, int8_t *cell)
 {
@@ -151,12 +158,14 @@ static void lstm(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tan
     }
 }
 
+MCG_CODE(mcg_lstm_s8)
 void mcg_lstm_s8(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, const int32_t *start,
                  uint32_t *scratch, const int8_t *x, int8_t *every, int8_t *last, int8_t *cell)
 {
     lstm(d, w, tanh, start, NULL, scratch, x, every, last, cell);
 }
 
+MCG_CODE(mcg_lstm_step_s8)
 void mcg_lstm_step_s8(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, int32_t *state,
                       uint32_t *scratch, const int8_t *x, int8_t *every, int8_t *last, int8_t *cell)
 {
@@ -166,6 +175,7 @@ void mcg_lstm_step_s8(const mcg_recurrent_t *d, const uint32_t *w, const int16_t
 /* z * h + (1 - z) * n */
 MCG_INLINE int32_t blend(int32_t z, int32_t h, int32_t n) { return (z * h + (ONE - z) * n + (1 << 14)) >> 15; }
 
+MCG_CODE(gru_after)
 static void gru_after(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, const uint32_t *in,
                       const uint32_t *h, uint32_t *next)
 {
@@ -180,6 +190,7 @@ static void gru_after(const mcg_recurrent_t *d, const uint32_t *w, const int16_t
     }
 }
 
+MCG_CODE(gru_before)
 static void gru_before(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, const uint32_t *in,
                        const uint32_t *h, uint32_t *next, uint32_t *reset, int32_t *update)
 {
@@ -196,6 +207,7 @@ static void gru_before(const mcg_recurrent_t *d, const uint32_t *w, const int16_
     }
 }
 
+MCG_CODE(gru)
 static void gru(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, const int32_t *start, int32_t *keep,
                 uint32_t *scratch, const int8_t *x, int8_t *every, int8_t *last)
 {
@@ -232,12 +244,14 @@ static void gru(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh
     }
 }
 
+MCG_CODE(mcg_gru_s8)
 void mcg_gru_s8(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, const int32_t *start,
                 uint32_t *scratch, const int8_t *x, int8_t *every, int8_t *last)
 {
     gru(d, w, tanh, start, NULL, scratch, x, every, last);
 }
 
+MCG_CODE(mcg_gru_step_s8)
 void mcg_gru_step_s8(const mcg_recurrent_t *d, const uint32_t *w, const int16_t *tanh, int32_t *state,
                      uint32_t *scratch, const int8_t *x, int8_t *every, int8_t *last)
 {

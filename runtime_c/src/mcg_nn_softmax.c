@@ -3,6 +3,7 @@
  */
 #include "mcg_nn_softmax.h"
 
+MCG_CODE(mcg_softmax_s8)
 void mcg_softmax_s8(const uint32_t *table, const int8_t *x, int8_t *y, uint32_t rows, uint32_t k, uint32_t units)
 {
     for (; rows != 0u; --rows, x += k, y += k) {
@@ -28,12 +29,14 @@ void mcg_softmax_s8(const uint32_t *table, const int8_t *x, int8_t *y, uint32_t 
     }
 }
 
+MCG_CODE(exp_s16)
 static uint32_t exp_s16(const uint32_t *table, uint32_t d)
 {
     const uint64_t e = (uint64_t)table[d >> 8] * table[256u + (d & 255u)];
     return (uint32_t)((e + (1u << 22)) >> 23);
 }
 
+MCG_CODE(mcg_softmax_s16)
 void mcg_softmax_s16(const uint32_t *table, const int16_t *x, int16_t *y, uint32_t rows, uint32_t k)
 {
     for (; rows != 0u; --rows, x += k, y += k) {
@@ -69,21 +72,20 @@ void mcg_softmax_s16(const uint32_t *table, const int16_t *x, int16_t *y, uint32
         }                                               \
     }
 
-void mcg_argmax_rows_s8(const int8_t *x, int32_t *y, uint32_t rows, uint32_t k, uint32_t inner)
-{
-    ARGMAX(int8_t, v > largest)
-}
+MCG_CODE(mcg_argmax_rows_s8)
+void mcg_argmax_rows_s8(const int8_t *x, int32_t *y, uint32_t rows, uint32_t k,
+                        uint32_t inner){ARGMAX(int8_t, v > largest)}
 
-void mcg_argmax_rows_s16(const int16_t *x, int32_t *y, uint32_t rows, uint32_t k, uint32_t inner)
-{
-    ARGMAX(int16_t, v > largest)
-}
+MCG_CODE(mcg_argmax_rows_s16)
+void mcg_argmax_rows_s16(const int16_t *x, int32_t *y, uint32_t rows, uint32_t k,
+                         uint32_t inner){ARGMAX(int16_t, v > largest)}
 
 #if !defined(__FAST_MATH__) /* whoever calls these functions includes mcg_nn_float.h, which refuses -ffast-math */
 
 #include "mcg_nn_float.h"
 #include "mcg_scores.h"
 
+MCG_CODE(mcg_softmax_rows_f32)
 void mcg_softmax_rows_f32(const float *x, float *y, uint32_t rows, uint32_t k)
 {
     for (; rows != 0u; --rows, x += k, y += k) {
@@ -91,6 +93,7 @@ void mcg_softmax_rows_f32(const float *x, float *y, uint32_t rows, uint32_t k)
     }
 }
 
+MCG_CODE(mcg_argmax_rows_f32)
 void mcg_argmax_rows_f32(const float *x, int32_t *y, uint32_t rows, uint32_t k, uint32_t inner)
 {
     ARGMAX(float, v > largest || (v != v && largest == largest))

@@ -3,6 +3,7 @@
  */
 #include "mcg_nn_wide.h"
 
+MCG_CODE(mcg_add_s16)
 void mcg_add_s16(const mcg_wide_add_t *d, const int16_t *a, const int16_t *b, int16_t *y)
 {
     const mcg_requant_t q = d->requant;
@@ -12,6 +13,7 @@ void mcg_add_s16(const mcg_wide_add_t *d, const int16_t *a, const int16_t *b, in
     }
 }
 
+MCG_CODE(mcg_mul_s16)
 void mcg_mul_s16(const mcg_wide_add_t *d, const int16_t *a, const int16_t *b, int16_t *y)
 {
     const mcg_requant_t q = d->requant;
@@ -20,6 +22,7 @@ void mcg_mul_s16(const mcg_wide_add_t *d, const int16_t *a, const int16_t *b, in
     }
 }
 
+MCG_CODE(mcg_table_s16)
 void mcg_table_s16(const int16_t *table, const int16_t *x, int16_t *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -29,6 +32,7 @@ void mcg_table_s16(const int16_t *table, const int16_t *x, int16_t *y, uint32_t 
     }
 }
 
+MCG_CODE(mcg_rescale_s8_s16)
 void mcg_rescale_s8_s16(const mcg_wide_add_t *d, const int8_t *x, int16_t *y)
 {
     const mcg_requant_t q = d->requant;
@@ -37,6 +41,7 @@ void mcg_rescale_s8_s16(const mcg_wide_add_t *d, const int8_t *x, int16_t *y)
     }
 }
 
+MCG_CODE(mcg_rescale_s16_s8)
 void mcg_rescale_s16_s8(const mcg_wide_add_t *d, const int16_t *x, int8_t *y)
 {
     const mcg_requant_t q = d->requant;
@@ -46,6 +51,7 @@ void mcg_rescale_s16_s8(const mcg_wide_add_t *d, const int16_t *x, int8_t *y)
     }
 }
 
+MCG_CODE(mcg_rescale_s16_s16)
 void mcg_rescale_s16_s16(const mcg_wide_add_t *d, const int16_t *x, int16_t *y)
 {
     const mcg_requant_t q = d->requant;

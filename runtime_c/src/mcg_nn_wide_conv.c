@@ -17,6 +17,7 @@ MCG_INLINE int16_t finish_quick(int32_t sum, const mcg_wide_channel_t *c, const 
     return (int16_t)(y < r->low ? r->low : y > r->high ? r->high : y);
 }
 
+MCG_CODE(finish_any)
 MCG_NOINLINE static int16_t finish_any(int64_t sum, const mcg_wide_channel_t *c, const mcg_wide_range_t *r)
 {
     const mcg_requant_t q = {c->m, c->shift, c->c, r->zp, r->low, r->high};
@@ -50,6 +51,7 @@ MCG_INLINE int16_t finish(int64_t sum, const mcg_wide_channel_t *c, const mcg_wi
 
 /* Sums of two outputs of two patches; w: for each group of four a word of the first and one of the second output, bytes
  * 0, 2, 1, 3 of the weights. sums: first output of p, of q, second output of p, of q. Returns the next weights. */
+MCG_CODE(two_by_two)
 MCG_NOINLINE static const uint32_t *two_by_two(const uint32_t *w, const int16_t *p, const int16_t *q, uint32_t groups,
                                                int64_t *sums)
 {
@@ -82,6 +84,7 @@ MCG_NOINLINE static const uint32_t *two_by_two(const uint32_t *w, const int16_t 
 
 /* All n outputs of two patches where sums fit int32 and shifts are above 32; y and z: where the first output goes, `next`
  * elements to the second. Returns the weights behind them. */
+MCG_CODE(all_quick)
 MCG_NOINLINE static const uint32_t *all_quick(const uint32_t *w, const int16_t *first, const int16_t *second,
                                               uint32_t groups, const mcg_wide_channel_t *channel, uint32_t n,
                                               const mcg_wide_range_t *range, int16_t *y, int16_t *z, uint32_t next)
@@ -132,6 +135,7 @@ MCG_INLINE int16_t *zeros(int16_t *to, uint32_t n)
 }
 
 /* The patch at row `top` and column `left` of a group's channels, zeros where it is outside. */
+MCG_CODE(gather)
 MCG_NOINLINE static void gather(const mcg_wide_conv_t *d, const int16_t *x, int32_t top, int32_t left, int16_t *to,
                                 uint32_t padded)
 {
@@ -150,6 +154,7 @@ MCG_NOINLINE static void gather(const mcg_wide_conv_t *d, const int16_t *x, int3
     (void)zeros(to, (uint32_t)(end - to));
 }
 
+MCG_CODE(mcg_conv_s16)
 void mcg_conv_s16(const mcg_wide_conv_t *d, const uint32_t *w, const mcg_wide_channel_t *channels,
                   const mcg_wide_range_t *range, int16_t *scratch, const int16_t *x, int16_t *y)
 {
@@ -212,6 +217,7 @@ void mcg_conv_s16(const mcg_wide_conv_t *d, const uint32_t *w, const mcg_wide_ch
     }
 }
 
+MCG_CODE(mcg_dense_s16)
 void mcg_dense_s16(const uint32_t *w, const mcg_wide_channel_t *channels, const mcg_wide_range_t *range, uint32_t n,
                    uint32_t k, const int16_t *x, int16_t *y)
 {
@@ -277,6 +283,7 @@ MCG_INLINE void outputs(uint32_t together, uint32_t apart, uint32_t fixed, const
 }
 
 /* A row of outputs, four at a time where there are four; the last ones may have been done before. */
+MCG_CODE(row_of)
 MCG_NOINLINE static void row_of(const mcg_wide_conv_t *d, const uint32_t *w, const mcg_wide_channel_t *channel,
                                 const mcg_wide_range_t *range, uint32_t pitch, const int16_t *x, int16_t *y)
 {
@@ -305,6 +312,7 @@ MCG_NOINLINE static void row_of(const mcg_wide_conv_t *d, const uint32_t *w, con
     }
 }
 
+MCG_CODE(mcg_depthwise_s16)
 void mcg_depthwise_s16(const mcg_wide_conv_t *d, const uint32_t *w, const mcg_wide_channel_t *channels,
                        const mcg_wide_range_t *range, uint32_t pitch, uint32_t strip, int16_t *scratch,
                        const int16_t *x, int16_t *y)

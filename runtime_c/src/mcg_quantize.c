@@ -5,6 +5,7 @@
 
 #if !defined(__FAST_MATH__) /* rounding by a large addend does not survive it; the linker then says so */
 
+MCG_CODE(quantized)
 static int32_t quantized(float real, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
     const float ratio = real / scale;
@@ -24,6 +25,7 @@ static int32_t quantized(float real, float scale, int32_t zero_point, int32_t lo
     return q < low ? low : (q > high ? high : q);
 }
 
+MCG_CODE(mcg_quantize_i8)
 void mcg_quantize_i8(const float *real, float scale, int32_t zero_point, int8_t *q, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -31,6 +33,7 @@ void mcg_quantize_i8(const float *real, float scale, int32_t zero_point, int8_t 
     }
 }
 
+MCG_CODE(mcg_quantize_i16)
 void mcg_quantize_i16(const float *real, float scale, int32_t zero_point, int16_t *q, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -38,6 +41,7 @@ void mcg_quantize_i16(const float *real, float scale, int32_t zero_point, int16_
     }
 }
 
+MCG_CODE(mcg_dequantize_i8)
 void mcg_dequantize_i8(const int8_t *q, float scale, int32_t zero_point, float *real, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -45,6 +49,7 @@ void mcg_dequantize_i8(const int8_t *q, float scale, int32_t zero_point, float *
     }
 }
 
+MCG_CODE(mcg_dequantize_i16)
 void mcg_dequantize_i16(const int16_t *q, float scale, int32_t zero_point, float *real, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+MCG_CODE(mcg_scale_i32_f32)
 void mcg_scale_i32_f32(const int32_t *x, float scale, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -14,6 +15,7 @@ void mcg_scale_i32_f32(const int32_t *x, float scale, float *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_divide_f64_f32)
 void mcg_divide_f64_f32(const double *x, double divisor, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -21,6 +23,7 @@ void mcg_divide_f64_f32(const double *x, double divisor, float *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_divide_f32)
 void mcg_divide_f32(const float *x, float divisor, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -28,6 +31,7 @@ void mcg_divide_f32(const float *x, float divisor, float *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_divide_f64)
 void mcg_divide_f64(const double *x, double divisor, double *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -36,6 +40,7 @@ void mcg_divide_f64(const double *x, double divisor, double *y, uint32_t n)
 }
 
 /* 2^k for -126 <= k <= 127. */
+MCG_CODE(power_of_two)
 static float power_of_two(int32_t k)
 {
     const uint32_t bits = (uint32_t)(k + 127) << 23;
@@ -44,6 +49,7 @@ static float power_of_two(int32_t k)
     return value;
 }
 
+MCG_CODE(mcg_exp_f32)
 float mcg_exp_f32(float x)
 {
     if (!(x < 88.75f)) {
@@ -88,6 +94,7 @@ float mcg_exp_f32(float x)
     return p * power_of_two(whole - half);
 }
 
+MCG_CODE(mcg_log1p_f32)
 float mcg_log1p_f32(float x)
 {
     /* log(1 + x) = 2 * atanh(s) with s = x / (2 + x) in [0, 1/3]. */
@@ -107,6 +114,7 @@ float mcg_log1p_f32(float x)
     return p + p;
 }
 
+MCG_CODE(mcg_exponential_f32)
 void mcg_exponential_f32(const float *x, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -114,6 +122,7 @@ void mcg_exponential_f32(const float *x, float *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_sigmoid_f32)
 void mcg_sigmoid_f32(const float *x, float slope, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -124,6 +133,7 @@ void mcg_sigmoid_f32(const float *x, float slope, float *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_log1p_exp_f32)
 void mcg_log1p_exp_f32(const float *x, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -133,6 +143,7 @@ void mcg_log1p_exp_f32(const float *x, float *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_signed_square_f32)
 void mcg_signed_square_f32(const float *x, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -142,6 +153,7 @@ void mcg_signed_square_f32(const float *x, float *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_softmax_f32)
 void mcg_softmax_f32(const float *x, float *y, uint32_t n)
 {
     float largest = x[0];
@@ -158,6 +170,7 @@ void mcg_softmax_f32(const float *x, float *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_argmax_i32)
 int32_t mcg_argmax_i32(const int32_t *x, uint32_t n)
 {
     uint32_t best = 0;
@@ -167,6 +180,7 @@ int32_t mcg_argmax_i32(const int32_t *x, uint32_t n)
     return (int32_t)best;
 }
 
+MCG_CODE(mcg_argmax_f32)
 int32_t mcg_argmax_f32(const float *x, uint32_t n)
 {
     uint32_t best = 0;
@@ -177,6 +191,7 @@ int32_t mcg_argmax_f32(const float *x, uint32_t n)
     return (int32_t)best;
 }
 
+MCG_CODE(mcg_argmax_f64)
 int32_t mcg_argmax_f64(const double *x, uint32_t n)
 {
     uint32_t best = 0;
@@ -187,10 +202,13 @@ int32_t mcg_argmax_f64(const double *x, uint32_t n)
     return (int32_t)best;
 }
 
+MCG_CODE(mcg_above_i32)
 int32_t mcg_above_i32(int32_t x, int32_t limit) { return x > limit; }
 
+MCG_CODE(mcg_above_f32)
 int32_t mcg_above_f32(float x, float limit) { return x > limit; }
 
+MCG_CODE(mcg_above_f64)
 int32_t mcg_above_f64(double x, double limit) { return x > limit; }
 
 #endif

@@ -7,6 +7,7 @@
 
 #define SUMS (MCG_SUM | MCG_SQUARES | MCG_RAMP)
 
+MCG_CODE(mcg_window_init_s16)
 void mcg_window_init_s16(int16_t *ring, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -14,6 +15,7 @@ void mcg_window_init_s16(int16_t *ring, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_window_init_s32)
 void mcg_window_init_s32(int32_t *ring, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -21,6 +23,7 @@ void mcg_window_init_s32(int32_t *ring, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_window_init_f32)
 void mcg_window_init_f32(float *ring, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -28,6 +31,7 @@ void mcg_window_init_f32(float *ring, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_window_init_sums)
 void mcg_window_init_sums(mcg_sums_t *sums, uint32_t tracks)
 {
     const mcg_sums_t zero = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -36,6 +40,7 @@ void mcg_window_init_sums(mcg_sums_t *sums, uint32_t tracks)
     }
 }
 
+MCG_CODE(mcg_window_clamp_s16)
 void mcg_window_clamp_s16(const int16_t *x, const int16_t *limit, int16_t *y, uint32_t channels)
 {
     for (uint32_t c = 0; c < channels; ++c) {
@@ -44,6 +49,7 @@ void mcg_window_clamp_s16(const int16_t *x, const int16_t *limit, int16_t *y, ui
     }
 }
 
+MCG_CODE(mcg_window_clamp_s32)
 void mcg_window_clamp_s32(const int32_t *x, const int32_t *limit, int32_t *y, uint32_t channels)
 {
     for (uint32_t c = 0; c < channels; ++c) {
@@ -62,16 +68,17 @@ void mcg_window_clamp_s32(const int32_t *x, const int32_t *limit, int32_t *y, ui
     *at = *at + 1u == length ? 0u : *at + 1u;           \
     return mcg_window_due(d, wait);
 
+MCG_CODE(mcg_window_push_s16)
 uint32_t mcg_window_push_s16(const mcg_window_t *d, int16_t *ring, uint32_t *at, uint32_t *wait, const int16_t *x){PUSH}
 
+MCG_CODE(mcg_window_push_s32)
 uint32_t mcg_window_push_s32(const mcg_window_t *d, int32_t *ring, uint32_t *at, uint32_t *wait, const int32_t *x){PUSH}
 
-uint32_t mcg_window_push_f32(const mcg_window_t *d, float *ring, uint32_t *at, uint32_t *wait, const float *x)
-{
-    PUSH
-}
+MCG_CODE(mcg_window_push_f32)
+uint32_t mcg_window_push_f32(const mcg_window_t *d, float *ring, uint32_t *at, uint32_t *wait, const float *x){PUSH}
 
 /* The loop over one run, with what it has to compute known to the compiler. */
+MCG_CODE(sums_s16)
 static void sums_s16(const int16_t *x, uint32_t n, uint32_t first, uint32_t uses, mcg_sums_t *s)
 {
     if ((uses & MCG_RAMP) != 0u) {
@@ -83,6 +90,7 @@ static void sums_s16(const int16_t *x, uint32_t n, uint32_t first, uint32_t uses
     }
 }
 
+MCG_CODE(sums_s32)
 static void sums_s32(const int32_t *x, uint32_t n, uint32_t first, uint32_t pre, uint32_t uses, mcg_sums_t *s)
 {
     /* Squares only where they are wanted: pre is planned for them, else they could overflow. */
@@ -102,6 +110,7 @@ static void sums_s32(const int32_t *x, uint32_t n, uint32_t first, uint32_t pre,
     }
 }
 
+MCG_CODE(start)
 static void start(int32_t oldest, mcg_sums_t *s)
 {
     s->sum = s->narrow = s->squares = s->ramp = s->travel = 0;
@@ -142,15 +151,14 @@ static void start(int32_t oldest, mcg_sums_t *s)
 
 #define S16(what) mcg_run_##what##_s16
 #define SUMS_OF(x, n, first) sums_s16(x, n, first, uses, s)
+MCG_CODE(mcg_window_scan_s16)
 void mcg_window_scan_s16(const mcg_window_t *d, const mcg_track_t *tracks, const int16_t *ring, uint32_t at,
-                         mcg_sums_t *sums)
-{
-    SCAN(int16_t, SUMS_OF, S16)
-}
+                         mcg_sums_t *sums){SCAN(int16_t, SUMS_OF, S16)}
 #undef SUMS_OF
 
 #define S32(what) mcg_run_##what##_s32
 #define SUMS_OF(x, n, first) sums_s32(x, n, first, tracks[t].pre, uses, s)
+MCG_CODE(mcg_window_scan_s32)
 void mcg_window_scan_s32(const mcg_window_t *d, const mcg_track_t *tracks, const int32_t *ring, uint32_t at,
                          mcg_sums_t *sums){SCAN(int32_t, SUMS_OF, S32)}
 #undef SUMS_OF
@@ -206,12 +214,11 @@ MCG_INLINE void slide_steps(const mcg_track_t *t, uint32_t uses, int32_t v, int3
         }                                                                         \
     }
 
+MCG_CODE(mcg_window_run_s16)
 void mcg_window_run_s16(const mcg_window_t *d, const mcg_track_t *tracks, const int16_t *ring, uint32_t at,
-                        mcg_sums_t *sums, const int16_t *x)
-{
-    RUN(int16_t)
-}
+                        mcg_sums_t *sums, const int16_t *x){RUN(int16_t)}
 
+MCG_CODE(mcg_window_run_s32)
 void mcg_window_run_s32(const mcg_window_t *d, const mcg_track_t *tracks, const int32_t *ring, uint32_t at,
                         mcg_sums_t *sums, const int32_t *x)
 {
@@ -246,6 +253,7 @@ MCG_INLINE uint32_t before(uint32_t at, uint32_t age, uint32_t length)
     return at > age ? at - age - 1u : at + length - age - 1u;
 }
 
+MCG_CODE(mcg_window_renew_s16)
 void mcg_window_renew_s16(const mcg_window_t *d, const mcg_track_t *tracks, const int16_t *ring, uint32_t at,
                           mcg_sums_t *sums)
 {
@@ -253,6 +261,7 @@ void mcg_window_renew_s16(const mcg_window_t *d, const mcg_track_t *tracks, cons
     RENEW(mcg_run_extremes_s16)
 }
 
+MCG_CODE(mcg_window_renew_s32)
 void mcg_window_renew_s32(const mcg_window_t *d, const mcg_track_t *tracks, const int32_t *ring, uint32_t at,
                           mcg_sums_t *sums)
 {
@@ -299,20 +308,21 @@ MCG_INLINE void append(const mcg_track_t *t, int32_t i, int32_t v, mcg_sums_t *s
         append(tracks, i, x[tracks->channel], sums);   \
     }
 
+MCG_CODE(mcg_window_stream_s16)
 void mcg_window_stream_s16(const mcg_window_t *d, const mcg_track_t *tracks, uint32_t wait, mcg_sums_t *sums,
-                           const int16_t *x)
-{
-    STREAM
-}
+                           const int16_t *x){STREAM}
 
+MCG_CODE(mcg_window_stream_s32)
 void mcg_window_stream_s32(const mcg_window_t *d, const mcg_track_t *tracks, uint32_t wait, mcg_sums_t *sums,
                            const int32_t *x){STREAM}
 
+MCG_CODE(mcg_window_lag_s16)
 int32_t mcg_window_lag_s16(const mcg_window_t *d, const int16_t *ring, uint32_t at, uint32_t channel, uint32_t lag)
 {
     return ring[channel * d->length + before(at, lag, d->length)];
 }
 
+MCG_CODE(mcg_window_lag_s32)
 int32_t mcg_window_lag_s32(const mcg_window_t *d, const int32_t *ring, uint32_t at, uint32_t channel, uint32_t lag)
 {
     return ring[channel * d->length + before(at, lag, d->length)];
