@@ -349,7 +349,8 @@ def profile(
     with export.blaming_changes():
         model = replace(export.board_model(), batches=export.batches)
         image, text = build_for(model, board, compiler, opt)
-    return measure(model, machine_ops(refs.machine), board, image, x, text, progress)
+    roles = {s["symbol"]: s["role"] for s in export.manifest["symbols"]}
+    return measure(model, machine_ops(refs.machine), board, image, x, text, roles, progress)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

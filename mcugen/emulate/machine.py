@@ -27,7 +27,9 @@ from mcugen.target.board import Board, Region
 
 #: What RAM holds after power-on here, and what an unused stack holds.
 POISON = 0xA5
+#: How long a call may take: this, and for each instruction that it is known to take what recording costs at most.
 _TIMEOUT_US = 60_000_000
+_RECORDED_US = 50
 _FPU_ENABLED = 0xF << 20
 _GUARD = 0x1_0000
 _INTERRUPTS = {1: "an undefined instruction", 2: "a supervisor call", 3: "a fetch that fails", 4: "a data abort"}
@@ -59,6 +61,7 @@ class EmulatedBoard:
         self._interrupt: int | None = None
         self._lengths: dict[tuple[int, int], int] = {}
         self._places: tuple[int, ...] | None = None
+        self._timeout = _TIMEOUT_US
         self.engine: Any = uc.Uc(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB)
         if board.unicorn.mode == "mclass":
             self.engine = uc.Uc(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB | uc.UC_MODE_MCLASS)
@@ -176,7 +179,9 @@ class EmulatedBoard:
         for i, row in enumerate(rows):
             if (i in wanted) != (recorder is not None):
                 recorder = self._toggled(recorder)
+            self._timeout = _TIMEOUT_US + (_RECORDED_US * self.instructions(plain[i][1]) if recorder is not None else 0)
             y, _ = self._row(model, row, i)
+            self._timeout = _TIMEOUT_US
             if recorder is not None:
                 execution = recorder.take()
                 found.append(execution if (y, execution.blocks) == plain[i] else None)
@@ -189,13 +194,14 @@ class EmulatedBoard:
     ) -> dict[int, tuple[bytes, tuple[tuple[int, int], ...]]]:
         """Outputs and blocks of the ``wanted`` rows, without recording of accesses."""
         found: dict[int, tuple[bytes, tuple[tuple[int, int], ...]]] = {}
+        known: dict[tuple[int, int], tuple[int, int]] = {}
         blocks: list[tuple[int, int]] = []
         self._fresh(model)
         hook = self._hook(blocks)
         for i, row in enumerate(rows):
             y, _ = self._row(model, row, i)
             if i in wanted:
-                found[i] = (y, tuple(blocks))
+                found[i] = (y, tuple(known.setdefault(b, b) for b in blocks))
             blocks.clear()
         self._unhook(hook)
         return found
@@ -287,7 +293,7 @@ class EmulatedBoard:
         self._fault = self._interrupt = None
         error: str | None = None
         try:
-            self.engine.emu_start(entry, self._stop, timeout=_TIMEOUT_US)
+            self.engine.emu_start(entry, self._stop, timeout=self._timeout)
         except self._uc.UcError as e:
             error = str(e)
         pc = int(self.engine.reg_read(self._arm.UC_ARM_REG_PC))
@@ -299,7 +305,8 @@ class EmulatedBoard:
         if error is not None:
             raise DiffersError(self._where, f"{error} {self._at(pc)}")
         if pc & ~1 != self._stop:
-            raise DiffersError(self._where, f"does not end within {_TIMEOUT_US // 1_000_000} s, stopped {self._at(pc)}")
+            seconds = self._timeout // 1_000_000
+            raise DiffersError(self._where, f"does not end within {seconds} s, stopped {self._at(pc)}")
 
     def _invalid(self, engine: Any, kind: int, address: int, size: int, value: int, data: Any) -> bool:
         """Unicorn asks what to do with an access that no mapped memory allows; True: try again."""

@@ -5,9 +5,9 @@ Instructions are exact; cycles are an estimate (``emulate/cycles.py``). Not here
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,15 +21,17 @@ from mcugen.emulate.elf import Elf, region_at
 from mcugen.emulate.image import BoardModel, Image
 from mcugen.emulate.isa import Decoder
 from mcugen.emulate.machine import EmulatedBoard
-from mcugen.emulate.recorder import Execution
+from mcugen.emulate.memories import Memories
+from mcugen.emulate.recorder import Execution, access_arrays
 from mcugen.errors import InternalError
 from mcugen.report.attribution import CallNames, CallOrder, Owners, worst_case
 from mcugen.report.batches import BatchProfile, batch_json, batch_line, measure_batches
+from mcugen.report.places import Places, account, places_json, places_lines
 from mcugen.target.board import Board
 
-#: Rows that are recorded block by block; instructions are counted on all.
-_RECORDED_ROWS = 150
-_RECORDED_INSTRUCTIONS = 2_000_000
+#: Rows that are recorded block by block; instructions are counted on all. Large models are nets, whose rows are alike.
+_RECORDED_ROWS, _FEWEST_ROWS = 150, 2
+_RECORDED_INSTRUCTIONS, _COUNTED_INSTRUCTIONS = 2_000_000, 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class Profile:
     due: int = 0
     caller: int = 0
     batch: BatchProfile | None = None
+    places: Places = field(default_factory=Places)
 
 
 def measure(
@@ -95,12 +98,15 @@ def measure(
     image: Image,
     x: Array,
     compiler: str,
+    roles: Mapping[str, str] = MappingProxyType({}),
     progress: Callable[[str], None] = lambda step: None,
 ) -> Profile:
     """Runs the rows ``x`` (N, inputs), of the C type, and accounts for what they execute. ``ops``: those of the machine
-    model, in order; ``compiler``: its name and options, for the report."""
+    model, in order; ``compiler``: its name and options, for the report; ``roles``: of the objects of the plan, by
+    symbol."""
     progress("counting instructions")
     machine = EmulatedBoard(image, board)
+    x = x if model.state_bytes else _countable(machine, model, x)
     calls = machine.calls(model, x)
     instructions = calls.instructions
     rows = _spread(len(x), float(np.mean(instructions)))
@@ -116,6 +122,7 @@ def measure(
     profiles = _ops(model, ops, image.elf, decoder, executions)
     bounds = [p.worst for p in profiles]
     caller = _outside(model, ops)
+    memories = Memories(executions, board)
     home = board.home.name
     block = max((op.block for op in ops), default=1)
     batch = measure_batches(model, board, image, x, block) if block > 1 and image.batch is not None else None
@@ -128,7 +135,7 @@ def measure(
         mean=float(np.mean(instructions)),
         largest=int(np.max(instructions)),
         worst=None if None in bounds else sum(b for b in bounds if b is not None),
-        cycles=estimate(executions, decoder, board),
+        cycles=estimate(executions, decoder, board, memories),
         ops=profiles,
         traffic=_traffic(executions, board),
         memory={r: n for r, n in image.model_bytes.items() if n},
@@ -139,6 +146,7 @@ def measure(
         due=int(np.count_nonzero(calls.status == OK)) if model.state_bytes else 0,
         caller=caller,
         batch=batch,
+        places=account(roles, image.elf, board, memories, len(executions)),
     )
 
 
@@ -147,6 +155,13 @@ def _outside(model: BoardModel, ops: Sequence[MachineOp]) -> int:
     if model.placed or model.state_bytes or any(op.on_stack for op in ops):
         return 0
     return sum(p.size for p in (*model.inputs, *model.outputs))
+
+
+def _countable(machine: EmulatedBoard, model: BoardModel, x: Array) -> Array:
+    """The rows, or as many of them, evenly spread, as are counted in a minute or so."""
+    first = float(machine.calls(model, x[:1]).instructions[0])
+    count = max(_FEWEST_ROWS, int(_COUNTED_INSTRUCTIONS / max(first, 1.0)))
+    return x if len(x) <= count else x[np.unique(np.linspace(0, len(x) - 1, count).astype(np.int64))]
 
 
 def _pushes(rows: Array, status: Array) -> list[int]:
@@ -158,7 +173,7 @@ def _pushes(rows: Array, status: Array) -> list[int]:
 
 def _spread(rows: int, instructions: float) -> Array:
     """Indices of rows, evenly spread, few enough to be recorded in seconds."""
-    count = min(rows, _RECORDED_ROWS, max(8, int(_RECORDED_INSTRUCTIONS / max(instructions, 1.0))))
+    count = min(rows, _RECORDED_ROWS, max(_FEWEST_ROWS, int(_RECORDED_INSTRUCTIONS / max(instructions, 1.0))))
     return np.unique(np.linspace(0, rows - 1, count).astype(np.int64))
 
 
@@ -201,12 +216,14 @@ def _ops(
 
 
 def _traffic(executions: Sequence[Execution], board: Board) -> tuple[Traffic, ...]:
-    pages = Counter((a >> 10, w) for e in executions for a, _, w in e.accesses)
     total: dict[str, list[float]] = {}
-    for (page, write), count in pages.items():
-        region = region_at(board, page << 10)
-        name = region.name if region is not None else "other"
-        total.setdefault(name, [0.0, 0.0])[write] += count / len(executions)
+    for execution in executions:
+        address, _, store = access_arrays(execution.accesses)
+        pages, counts = np.unique((address >> 10 << 1) | store, return_counts=True)
+        for page, count in zip(pages.tolist(), counts.tolist(), strict=True):
+            region = region_at(board, page >> 1 << 10)
+            name = region.name if region is not None else "other"
+            total.setdefault(name, [0.0, 0.0])[page & 1] += count / len(executions)
     order = [r.name for r in board.regions]
     return tuple(Traffic(n, *total[n]) for n in (*order, "other") if n in total)
 
@@ -249,6 +266,7 @@ def profile_json(p: Profile) -> dict[str, Any]:
             }
             for o in p.ops
         ],
+        "placement": places_json(p.places),
     }
 
 
@@ -273,6 +291,7 @@ def profile_lines(p: Profile) -> list[str]:
         "",
         *_op_lines(p),
         "",
+        *([*lines, ""] if (lines := places_lines(p.places)) else []),
         *(f"cycles: {a}" for a in c.assumptions),
     ]
 
