@@ -59,6 +59,12 @@ def _item(kernel: Kernel, calls: int) -> Item:
     return Item(kernel.symbol, "code", "function", 1, kernel.size, 4, lines, about, shared=True)
 
 
+def push_item(name: str, ops: Sequence[MachineOp]) -> Item:
+    """NAME_push of a model with state and without an arena: what calls the kernels, and is called as often."""
+    size = 64 + 24 * sum(sum(found.values()) for found in calls_of(name, ops))
+    return Item(f"{name}_push", "code", "function", 1, size, 4, float(math.ceil(size / _LINE)), "the call itself")
+
+
 def run_cycles(ops: Sequence[MachineOp]) -> float:
     """A rough estimate of the cycles of one run without stalls; of a model with state the mean over its pushes."""
     total, rate = 0.0, 1.0

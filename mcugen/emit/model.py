@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcugen.core.op import Item, op_prefixes
 from mcugen.core.stream import has_state
 from mcugen.core.types import Model
-from mcugen.emit.kernels import HEADER, kernel_items, placement_header, run_cycles
+from mcugen.emit.kernels import HEADER, kernel_items, placement_header, push_item, run_cycles
 from mcugen.emit.net import arena_item, net_header, net_source
 from mcugen.emit.parts import ABI, machine_ops
 from mcugen.emit.plan_note import note_c, note_of
@@ -25,8 +25,9 @@ def items_of(model: Model, arena: ArenaPlan | None = None) -> tuple[Item, ...]:
     ops = machine_ops(model)
     prefixes = op_prefixes(model.name, ops)
     own = tuple(item for op, prefix in zip(ops, prefixes, strict=True) for item in op.items(prefix))
+    call = (push_item(model.name, ops),) if arena is None and has_state(ops) else ()
     kept = () if arena is None else (arena_item(model, ops, arena),)
-    return (*own, *kept, *kernel_items(model.name, ops))
+    return (*own, *kept, *call, *kernel_items(model.name, ops))
 
 
 def group_of(

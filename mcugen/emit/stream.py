@@ -149,6 +149,7 @@ def _source(model: Model, plan: Plan, arena: ArenaPlan | None, program: _Program
         definitions=[t.definitions for t in program.texts if t.definitions],
         arena="" if arena is None else arena_text(plan.of(f"{model.name}_arena")),
         arena_parameter="" if arena is None else f"uint8_t *{_ARENA}, ",
+        place="" if arena is not None else f'MCG_SECTION("{plan.of(f"{model.name}_push").section}") ',
         init=_lines((*program.state.init, *buffer.init)),
         body=_lines([*program.declarations, *calls]),
         quantize=quantize_call(x),
