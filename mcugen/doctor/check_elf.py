@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from mcugen.doctor.program import Name, Part, Program
+from mcugen.emit.kernels import ELSEWHERE, kernels
 from mcugen.emit.plan_note import PlannedItem, PlanNote
 from mcugen.target.board import Board, Region
 from mcugen.target.fragment import output_section, placed_regions
@@ -103,6 +104,7 @@ def _places(program: Program, board: Board, note: PlanNote) -> Iterator[ElfFindi
             size = max(name.size, 1)
             if not region.base <= name.address or name.address + size > region.end:
                 hint = _FRAGMENT_HINT if not region.home else ""
+                hint = ELSEWHERE if item.symbol in kernels() else hint
                 yield ElfFinding(name.name, f"in {_place(board, name.address)}, planned in {region.name}", hint)
             elif name.address < region.base + region.skip:
                 yield ElfFinding(name.name, f"at {name.address:#x}: the first {region.skip} bytes must stay free")

@@ -19,6 +19,8 @@ from mcugen.target.plan import Plan
 
 #: The header among the files of an export.
 HEADER = "mcugen/mcg_placement.h"
+#: Why a function of the runtime may stand elsewhere than planned.
+ELSEWHERE = "is the mcg_placement.h in the build that of this export? (export models of one program together)"
 #: Bytes of a line of the cache, in which reads of a function are counted.
 _LINE = 32
 #: Instructions of a call of a kernel and of a step of its loops, for an estimate within a factor of two or so.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mcugen.core.types import Array
+from mcugen.emit.kernels import ELSEWHERE, kernels
 from mcugen.emulate.batches import BatchBoard, proof_rows
 from mcugen.emulate.elf import Elf, region_at
 from mcugen.emulate.image import BoardModel, Image, build_image
@@ -87,6 +88,5 @@ def require_placed(image: Image, model: BoardModel, board: Board) -> None:
             found = region_at(board, symbols[name].address)
             place = found.name if found is not None else "no memory"
             if place != region:
-                raise DiffersError(
-                    name, f"stands in {place}, and the plan has it in {region}", "is mcugen.ld part of the link?"
-                )
+                hint = ELSEWHERE if symbol in kernels() else "is mcugen.ld part of the link?"
+                raise DiffersError(name, f"stands in {place}, and the plan has it in {region}", hint)

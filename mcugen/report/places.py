@@ -40,9 +40,11 @@ class Placing:
 @dataclass(frozen=True, slots=True)
 class Places:
     """``placed``: what is in fast memory, against flash or, for working memory, the RAM that it would have otherwise.
-    ``next``: what would gain most by a move into fast memory, the most first."""
+    ``together``: what they save all at once, low and high; less than the sum, for small objects share lines. ``next``:
+    what would gain most by a move into fast memory, the most first."""
 
     placed: tuple[Placing, ...] = ()
+    together: tuple[float, float] = (0.0, 0.0)
     next: tuple[Placing, ...] = ()
 
 
@@ -50,6 +52,13 @@ def account(roles: Mapping[str, str], elf: Elf, board: Board, memories: Memories
     """``roles``: of each object of the plan, by symbol, in its order; ``runs``: inferences in ``memories``."""
     base = tuple(_stalls(memories, cold, ()) for cold in (False, True))
     end = _end_of(elf, board)
+
+    def costs(moves: Sequence[Move]) -> tuple[float, float]:
+        low, high = ((_stalls(memories, c, moves) - b) / max(runs, 1) for c, b in zip((False, True), base, strict=True))
+        return low, high
+
+    away: list[Move] = []
+    ahead = dict(end)
     placed: list[Placing] = []
     following: list[Placing] = []
     for symbol, role in roles.items():
@@ -60,13 +69,18 @@ def account(roles: Mapping[str, str], elf: Elf, board: Board, memories: Memories
         other = _other(here, role, board)
         if other is None:
             continue
-        moves = _moves(parts, end.get(other.name, other.base + other.skip), board)
-        costs = [_stalls(memories, cold, moves) - b for cold, b in zip((False, True), base, strict=True)]
-        size = sum(p.size for p in parts)
-        found = Placing(symbol, role, here.name, size, other.name, *(c / max(runs, 1) for c in costs))
-        (following if _is_slow(here, role) else placed).append(found)
+        start = end.get(other.name, other.base + other.skip)
+        found = Placing(
+            symbol, role, here.name, sum(p.size for p in parts), other.name, *costs(_moves(parts, start, board))
+        )
+        if _is_slow(here, role):
+            following.append(found)
+            continue
+        placed.append(found)
+        away += _moves(parts, ahead.get(other.name, start), board, packed=True)
+        ahead[other.name] = away[-1].to + away[-1].end - away[-1].start
     gains = sorted((p for p in following if -p.high >= _WORTH), key=lambda p: (p.high, p.symbol))
-    return Places(tuple(placed), tuple(gains[:_NEXT]))
+    return Places(tuple(placed), costs(away) if away else (0.0, 0.0), tuple(gains[:_NEXT]))
 
 
 def _stalls(memories: Memories, cold: bool, moves: Sequence[Move]) -> float:
@@ -105,9 +119,10 @@ def _other(here: Region, role: str, board: Board) -> Region | None:
     return board.home if role != "arena" else max(auto, key=lambda r: (r.wait, r.fill))
 
 
-def _moves(parts: Sequence[Symbol], at: int, board: Board) -> tuple[Move, ...]:
-    """The parts one behind the other, from the first whole line behind ``at``; each keeps its place in a line."""
-    line = max(board.core.cache_line, 8)
+def _moves(parts: Sequence[Symbol], at: int, board: Board, packed: bool = False) -> tuple[Move, ...]:
+    """The parts one behind the other, from ``at`` on. Each keeps its place in a line, or, ``packed``, in a word of 8
+    bytes."""
+    line = 8 if packed else max(board.core.cache_line, 8)
     moves = []
     for p in parts:
         at += (p.address - at) % line
@@ -135,6 +150,7 @@ def places_lines(places: Places) -> list[str]:
         rows = [
             (p.symbol, f"{p.size:,}", p.region, f"{_range(p.low, p.high)} against {p.other}") for p in places.placed
         ]
+        rows += [("all of them", f"{sum(p.size for p in places.placed):,}", "", _range(*places.together))]
         lines += _table([head, *rows])
     if places.next:
         head = ("could move", "bytes", "from", "would save a run, in cycles")
@@ -155,6 +171,7 @@ def _table(rows: Sequence[tuple[str, str, str, str]]) -> list[str]:
 def places_json(places: Places) -> dict[str, object]:
     """The same for machines; cycles that the place saves, or that the move would."""
     return {
+        "saves_cycles": {"low": round(places.together[0]), "high": round(places.together[1])},
         "placed": [_entry(p, 1.0) | {"against": p.other} for p in places.placed],
         "next": [_entry(p, -1.0) | {"to": p.other} for p in places.next],
     }

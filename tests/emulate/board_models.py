@@ -90,7 +90,9 @@ def board(name: str) -> Board:
 def hand_written(c_text: str, inputs: int = 4, outputs: int = 1, more: Mapping[str, bytes] | None = None) -> BoardModel:
     """A BoardModel whose ``mcg_status_t tiny_run(const int32_t *x, int32_t *y)`` is in ``c_text``."""
     runtime = resource_dir("runtime_c")
-    files = {f"mcugen/{n}": (runtime / "include" / n).read_bytes() for n in ("mcg.h", "mcg_sections.h")}
+    files = {
+        f"mcugen/{n}": (runtime / "include" / n).read_bytes() for n in ("mcg.h", "mcg_placement.h", "mcg_sections.h")
+    }
     files["mcugen/mcg_sections.c"] = (runtime / "src" / "mcg_sections.c").read_bytes()
     head = '#include "mcugen/mcg.h"\nmcg_status_t tiny_run(const int32_t *x, int32_t *y);\n'
     files["tiny.h"] = head.encode()

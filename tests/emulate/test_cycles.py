@@ -6,11 +6,15 @@ import random
 import struct
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mcugen.emulate.caches import Cache, Predictor
 from mcugen.emulate.cycles import WORDS, CycleEstimate, estimate
 from mcugen.emulate.isa import FLAGS, FP_BASE, FPSCR, Decoder, Jump, Kind
+from mcugen.emulate.memories import Memories, Move, missing
 from mcugen.emulate.pipeline import HIGH, LOW, START, Pipeline, Rules
 from mcugen.emulate.recorder import Execution, Recorder
 from mcugen.errors import InternalError
@@ -340,3 +344,56 @@ def test_estimates_repeat_and_say_what_they_are(board: Board) -> None:
 def test_nothing_executed_costs_nothing(board: Board) -> None:
     found = estimate([], Decoder(()), board)
     assert (found.low, found.high, found.worst) == (0, 0, 0)
+
+
+# Memories of whole runs at once
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40)), max_size=200),
+    st.sampled_from([1, 2, 4]),
+    st.sampled_from([1, 4, 8]),
+)
+@settings(max_examples=200, deadline=None)
+def test_misses_are_those_of_a_cache_that_is_touched(touches: list[tuple[int, int]], ways: int, sets: int) -> None:
+    """``missing`` against the textbook cache, one for each group."""
+    caches = {g: Cache(32 * ways * sets, 32, ways) for g in range(3)}
+    ordered = sorted(touches, key=lambda t: t[0])
+    wanted = [not caches[g].touch(line) for g, line in ordered]
+    groups, lines = (np.array([t[k] for t in ordered], np.int64) for k in (0, 1))
+    assert missing(lines, groups, sets, ways).tolist() == wanted
+
+
+def test_a_move_is_the_run_at_other_addresses(board: Board) -> None:
+    """Accesses to a table in DTCM, taken to be in flash: each line is filled once, less or more 30 %."""
+    reads = tuple((DTCM + 4 * i, 4, False) for i in (0, 1, 7, 8, 0, 20))  # lines 0, 1 and 2
+    there = tuple((FLASH + a - DTCM, n, w) for a, n, w in reads)
+    runs, moved = (Memories([Execution((), r), Execution((), r)], board) for r in (reads, there))
+    move = (Move(DTCM, DTCM + 84, FLASH),)
+    for scale, cold in ((0.7, False), (1.3, True)):
+        assert runs.access(scale, scale, cold).cycles.tolist() == [0, 0]
+        found = runs.access(scale, scale, cold, move)
+        assert found.cycles.tolist() == moved.access(scale, scale, cold).cycles.tolist()
+        assert found.cycles.tolist() == pytest.approx([3 * 1.3 * 35 if cold else 0.0] * 2)
+        assert found.misses == (6 if cold else 0)
+
+
+def test_stores_wait_where_they_are_told_to(board: Board) -> None:
+    runs = Memories([Execution((), ((AXI, 4, True), (AXI + 4, 4, False)))], board)
+    assert runs.access(1.0, 0.0, cold=True).cycles.tolist() == [0.0]  # the store has filled the line
+    assert runs.access(1.0, 1.0, cold=True).cycles.tolist() == [25.0]
+
+
+def test_code_that_moves_takes_its_lines_along(board: Board) -> None:
+    blocks = ((ITCM, 10), (ITCM + 10, 60), (ITCM, 10))
+    runs = Memories([Execution(blocks, ())], board)
+    assert runs.fetch(1.0, cold=True).cycles.tolist() == [0.0]
+    assert runs.fetch(1.0, True, (Move(ITCM, ITCM + 70, FLASH),)).misses == 3
+    assert runs.fetch(1.0, True, (Move(ITCM, ITCM + 70, FLASH + 28),)).misses == 4  # another place in the lines
+
+
+def test_no_run_and_no_access(board: Board) -> None:
+    nothing = Memories([], board)
+    assert nothing.fetch(1.0, cold=True).cycles.tolist() == []
+    assert nothing.access(1.0, 1.0, cold=False).misses == 0
+    assert Memories([Execution(((ITCM, 4),), ())], board).access(1.0, 1.0, cold=False).cycles.tolist() == [0.0]

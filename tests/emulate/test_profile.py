@@ -149,6 +149,38 @@ def test_no_input_takes_more_than_the_worst_case(export: Path, profile: Profile,
     assert other.largest <= profile.worst
 
 
+def test_places_are_told_with_what_they_save(export: Path, profile: Profile) -> None:
+    """Every object of the plan that has left flash, none that has not; a warm cache loses less than a cold one."""
+    manifest = json.loads((export / "manifest.json").read_text())
+    moved = {s["symbol"]: s["region"] for s in manifest["symbols"] if s["region"] != "flash"}
+    assert {p.symbol: p.region for p in profile.places.placed} == moved
+    assert all(p.other == "flash" and 0 <= p.low <= p.high for p in profile.places.placed)
+    assert not {p.symbol for p in profile.places.next} & set(moved)
+    found = profile_json(profile)["placement"]
+    assert found["placed"][0].keys() == {"symbol", "role", "region", "bytes", "saves_cycles", "against"}
+    text = "\n".join(profile_lines(profile))
+    assert all(f"{s} " in text for s in moved)
+
+
+def test_what_places_save_is_what_flash_costs(export: Path, profile: Profile, tmp_path: Path) -> None:
+    """The same model with everything in flash: its cycles are higher by what the places were said to save, and what a
+    move would gain there is the same. Not to the letter: objects lie otherwise in lines and sets."""
+    wishes = {p.symbol: "flash" for p in profile.places.placed}
+    mcugen.export(export.parent / "small.txt", tmp_path / "out", ways="search+tables", place=wishes)
+    slow = mcugen.profile(tmp_path / "out")
+    low, high = profile.places.together
+    assert slow.cycles.high - profile.cycles.high == pytest.approx(high, rel=0.25)
+    assert slow.cycles.low - profile.cycles.low == pytest.approx(low, abs=20)
+    assert max(p.high for p in profile.places.placed) <= high <= sum(p.high for p in profile.places.placed)
+    assert not slow.places.placed
+    gains = {p.symbol: -p.high for p in slow.places.next}
+    largest = sorted(profile.places.placed, key=lambda p: -p.high)[:3]
+    for p in largest:
+        assert gains[p.symbol] == pytest.approx(p.high, rel=0.35, abs=100)
+    ordered = [-p.high for p in slow.places.next]
+    assert ordered == sorted(ordered, reverse=True)
+
+
 def test_lines_say_that_cycles_are_estimated(profile: Profile) -> None:
     lines = profile_lines(profile)
     assert sum("estimated, not measured" in line for line in lines) >= 2

@@ -95,6 +95,7 @@ def fake_files(replace: Mapping[str, str] | None = None, sections: str = "") -> 
         "fake_selftest.h": SELFTEST_H,
         "fake_selftest.c": SELFTEST_C,
         "mcugen/mcg.h": (resource_dir("runtime_c") / "include" / "mcg.h").read_bytes(),
+        "mcugen/mcg_placement.h": (resource_dir("runtime_c") / "include" / "mcg_placement.h").read_bytes(),
         "mcugen/mcg_sections.h": SECTIONS_H,
         "mcugen/mcg_sections.c": f'#include "mcg_sections.h"\nvoid mcg_sections_init(void) {{ {sections} }}\n',
     }
