@@ -154,7 +154,10 @@ def places_lines(places: Places) -> list[str]:
         lines += _table([head, *rows])
     if places.next:
         head = ("could move", "bytes", "from", "would save a run, in cycles")
-        rows = [(p.symbol, f"{p.size:,}", p.region, f"{_range(-p.low, -p.high)} in {p.other}") for p in places.next]
+        rows = [
+            (p.symbol, f"{p.size:,}", p.region, f"{_range(0.0 - p.low, 0.0 - p.high)} in {p.other}")
+            for p in places.next
+        ]
         lines += ["", *_table([head, *rows])] if lines else _table([head, *rows])
     return lines
 

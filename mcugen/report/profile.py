@@ -30,7 +30,7 @@ from mcugen.report.places import Places, account, places_json, places_lines
 from mcugen.target.board import Board
 
 #: Rows that are recorded block by block; instructions are counted on all. Large models are nets, whose rows are alike.
-_RECORDED_ROWS, _FEWEST_ROWS = 150, 2
+_RECORDED_ROWS = 150
 _RECORDED_INSTRUCTIONS, _COUNTED_INSTRUCTIONS = 2_000_000, 100_000_000
 
 
@@ -160,7 +160,7 @@ def _outside(model: BoardModel, ops: Sequence[MachineOp]) -> int:
 def _countable(machine: EmulatedBoard, model: BoardModel, x: Array) -> Array:
     """The rows, or as many of them, evenly spread, as are counted in a minute or so."""
     first = float(machine.calls(model, x[:1]).instructions[0])
-    count = max(_FEWEST_ROWS, int(_COUNTED_INSTRUCTIONS / max(first, 1.0)))
+    count = max(2, int(_COUNTED_INSTRUCTIONS / max(first, 1.0)))
     return x if len(x) <= count else x[np.unique(np.linspace(0, len(x) - 1, count).astype(np.int64))]
 
 
@@ -173,7 +173,7 @@ def _pushes(rows: Array, status: Array) -> list[int]:
 
 def _spread(rows: int, instructions: float) -> Array:
     """Indices of rows, evenly spread, few enough to be recorded in seconds."""
-    count = min(rows, _RECORDED_ROWS, max(_FEWEST_ROWS, int(_RECORDED_INSTRUCTIONS / max(instructions, 1.0))))
+    count = min(rows, _RECORDED_ROWS, max(1, int(_RECORDED_INSTRUCTIONS / max(instructions, 1.0))))
     return np.unique(np.linspace(0, rows - 1, count).astype(np.int64))
 
 
