@@ -43,9 +43,10 @@ MCG_INLINE uint32_t *pack_runs(int any, uint32_t *dst, const int8_t *src, uint32
     "and r9, r11, " a ", lsl #8\n"     \
     "ssub16 r9, r9, r8\n"              \
     "strd r8, r9, [r0], #24\n"
-MCG_SECTION(".text.mcugen.pack_words_4") __attribute__((naked, noinline)) static uint32_t *
-pack_words_4(MCG_UNUSED uint32_t *dst, MCG_UNUSED const int8_t *src, MCG_UNUSED uint32_t groups,
-             MCG_UNUSED uint32_t runs, MCG_UNUSED uint32_t step)
+MCG_CODE(pack_words_4)
+__attribute__((naked, noinline)) static uint32_t *pack_words_4(MCG_UNUSED uint32_t *dst, MCG_UNUSED const int8_t *src,
+                                                               MCG_UNUSED uint32_t groups, MCG_UNUSED uint32_t runs,
+                                                               MCG_UNUSED uint32_t step)
 {
     /* clang-format off */
     __asm__ volatile(
@@ -89,8 +90,9 @@ pack_words_4(MCG_UNUSED uint32_t *dst, MCG_UNUSED const int8_t *src, MCG_UNUSED 
     "and lr, r11, " a ", lsl #8\n"      \
     "ssub16 lr, lr, r12\n"              \
     "strd r12, lr, [r0, #" at "]\n"
-MCG_SECTION(".text.mcugen.pack_nine") __attribute__((naked, noinline)) static void
-pack_nine(MCG_UNUSED uint32_t *dst, MCG_UNUSED const int8_t *src, MCG_UNUSED uint32_t row, MCG_UNUSED uint32_t plane)
+MCG_CODE(pack_nine)
+__attribute__((naked, noinline)) static void pack_nine(MCG_UNUSED uint32_t *dst, MCG_UNUSED const int8_t *src,
+                                                       MCG_UNUSED uint32_t row, MCG_UNUSED uint32_t plane)
 {
     /* clang-format off */
 #define TWELVE_BYTES(a, b, c)             \
@@ -134,9 +136,9 @@ pack_nine(MCG_UNUSED uint32_t *dst, MCG_UNUSED const int8_t *src, MCG_UNUSED uin
     "and lr, r11, " a ", lsl #8\n"      \
     "ssub16 lr, lr, r12\n"              \
     "strd r12, lr, [r0, #" at "]\n"
-MCG_SECTION(".text.mcugen.pack_flat_3") __attribute__((naked, noinline)) static void
-pack_flat_3(MCG_UNUSED uint32_t *dst, MCG_UNUSED const int8_t *src, MCG_UNUSED uint32_t groups,
-            MCG_UNUSED uint32_t threes)
+MCG_CODE(pack_flat_3)
+__attribute__((naked, noinline)) static void pack_flat_3(MCG_UNUSED uint32_t *dst, MCG_UNUSED const int8_t *src,
+                                                         MCG_UNUSED uint32_t groups, MCG_UNUSED uint32_t threes)
 {
     /* clang-format off */
     __asm__ volatile(
@@ -169,8 +171,9 @@ pack_flat_3(MCG_UNUSED uint32_t *dst, MCG_UNUSED const int8_t *src, MCG_UNUSED u
 
 #endif
 
-MCG_SECTION(".text.mcugen.pack_runs_packed") MCG_NOINLINE static uint32_t *
-pack_runs_packed(uint32_t *dst, const int8_t *src, uint32_t groups, uint32_t runs, uint32_t step)
+MCG_CODE(pack_runs_packed)
+MCG_NOINLINE static uint32_t *pack_runs_packed(uint32_t *dst, const int8_t *src, uint32_t groups, uint32_t runs,
+                                               uint32_t step)
 {
 #if MCG_HAS_ASM
     if ((((uintptr_t)src | step) & 3u) == 0u && groups >= 4u) {
@@ -180,8 +183,9 @@ pack_runs_packed(uint32_t *dst, const int8_t *src, uint32_t groups, uint32_t run
     return pack_runs(0, dst, src, groups, runs, step);
 }
 
-MCG_SECTION(".text.mcugen.pack_runs_any") MCG_NOINLINE static uint32_t *
-pack_runs_any(uint32_t *dst, const int8_t *src, uint32_t groups, uint32_t runs, uint32_t step)
+MCG_CODE(pack_runs_any)
+MCG_NOINLINE static uint32_t *pack_runs_any(uint32_t *dst, const int8_t *src, uint32_t groups, uint32_t runs,
+                                            uint32_t step)
 {
     return pack_runs(1, dst, src, groups, runs, step);
 }
@@ -436,11 +440,9 @@ MCG_INLINE void pack_outside(int any, const walk_t *k, uint32_t *dst)
     }
 }
 
-#define PACK(name, how, any)                                                                         \
-    MCG_SECTION(".text.mcugen." #name) MCG_NOINLINE static void name(const walk_t *k, uint32_t *dst) \
-    {                                                                                                \
-        how(any, k, dst);                                                                            \
-    }
+#define PACK(name, how, any) \
+    MCG_CODE(name)           \
+    MCG_NOINLINE static void name(const walk_t *k, uint32_t *dst) { how(any, k, dst); }
 
 PACK(pack_inside_packed, pack_inside, 0)
 PACK(pack_inside_any, pack_inside, 1)
@@ -448,8 +450,8 @@ PACK(pack_outside_packed, pack_outside, 0)
 PACK(pack_outside_any, pack_outside, 1)
 
 /* To output pixel `pixel`. */
-MCG_SECTION(".text.mcugen.start_walk") MCG_NOINLINE static void start_walk(walk_t *k, const mcg_conv_t *d,
-                                                                           const int8_t *x, uint32_t pixel)
+MCG_CODE(start_walk)
+MCG_NOINLINE static void start_walk(walk_t *k, const mcg_conv_t *d, const int8_t *x, uint32_t pixel)
 {
     const uint32_t line = pixel / d->out_w;
     const uint32_t column = pixel - line * d->out_w;

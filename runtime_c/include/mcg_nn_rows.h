@@ -66,9 +66,11 @@ MCG_KERNELS_BEGIN
 
 /* columns: bytes of input that two columns of the output advance, and the power of two that they are. */
 #define ROWS_3X3(name, bytes, columns, power, stride, sums_2x2, sums_2x1)                                          \
-    MCG_SECTION(".text.mcugen." #name) __attribute__((naked, noinline)) static void name(                          \
-        MCG_UNUSED const mcg_depthwise_t *d, MCG_UNUSED const uint32_t *w, MCG_UNUSED const int16_t *x,            \
-        MCG_UNUSED int8_t *y, MCG_UNUSED uint32_t rows)                                                            \
+    MCG_CODE(name)                                                                                                 \
+    MCG_CODE(name)                                                                                                 \
+    __attribute__((naked, noinline)) static void name(MCG_UNUSED const mcg_depthwise_t *d,                         \
+                                                      MCG_UNUSED const uint32_t *w, MCG_UNUSED const int16_t *x,   \
+                                                      MCG_UNUSED int8_t *y, MCG_UNUSED uint32_t rows)              \
     {                                                                                                              \
         __asm__ volatile(                                                                                          \
             ".syntax unified\n"                                                                                    \
@@ -207,11 +209,12 @@ MCG_INLINE void rows_3x3(const mcg_depthwise_t *d, uint32_t pitch, uint32_t step
     }
 }
 
-#define ROWS_3X3(name, pitch, step)                                                                               \
-    MCG_SECTION(".text.mcugen." #name) MCG_NOINLINE static void name(const mcg_depthwise_t *d, const uint32_t *w, \
-                                                                     const int16_t *x, int8_t *y, uint32_t rows)  \
-    {                                                                                                             \
-        rows_3x3(d, pitch, step, w, x, y, rows);                                                                  \
+#define ROWS_3X3(name, pitch, step)                                                                         \
+    MCG_CODE(name)                                                                                          \
+    MCG_NOINLINE static void name(const mcg_depthwise_t *d, const uint32_t *w, const int16_t *x, int8_t *y, \
+                                  uint32_t rows)                                                            \
+    {                                                                                                       \
+        rows_3x3(d, pitch, step, w, x, y, rows);                                                            \
     }
 
 ROWS_3X3(rows_16, 16u, 1u)

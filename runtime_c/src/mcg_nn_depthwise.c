@@ -36,9 +36,10 @@ MCG_INLINE void widen(int16_t *dst, const int8_t *x)
     "pkhtb r7, r9, r8, asr #16\n"  \
     "str r10, [r5], #4\n"          \
     "str r7, [r5], #4\n"
-MCG_SECTION(".text.mcugen.widen_rows") __attribute__((naked, noinline)) static void
-widen_rows(MCG_UNUSED int16_t *dst, MCG_UNUSED const int8_t *src, MCG_UNUSED uint32_t n, MCG_UNUSED uint32_t rows,
-           MCG_UNUSED uint32_t pitch, MCG_UNUSED uint32_t in_row)
+MCG_CODE(widen_rows)
+__attribute__((naked, noinline)) static void widen_rows(MCG_UNUSED int16_t *dst, MCG_UNUSED const int8_t *src,
+                                                        MCG_UNUSED uint32_t n, MCG_UNUSED uint32_t rows,
+                                                        MCG_UNUSED uint32_t pitch, MCG_UNUSED uint32_t in_row)
 {
     /* clang-format off */
     __asm__ volatile(
@@ -81,6 +82,7 @@ widen_rows(MCG_UNUSED int16_t *dst, MCG_UNUSED const int8_t *src, MCG_UNUSED uin
 #endif
 
 /* Rows of one channel into the scratch; columns that are padding keep the zero point that they hold. */
+MCG_CODE(expand_rows)
 MCG_NOINLINE static void expand_rows(const mcg_depthwise_t *d, int16_t *dst, const int8_t *x, int32_t rows)
 {
     const int32_t pitch = d->pitch;
@@ -248,11 +250,12 @@ MCG_INLINE void rows_of(int any, uint32_t fixed, const mcg_depthwise_t *d, const
     }
 }
 
-#define ROWS(name, any, fixed)                                                                                    \
-    MCG_SECTION(".text.mcugen." #name) MCG_NOINLINE static void name(const mcg_depthwise_t *d, const uint32_t *w, \
-                                                                     const int16_t *x, int8_t *y, uint32_t rows)  \
-    {                                                                                                             \
-        rows_of(any, fixed, d, w, x, y, rows);                                                                    \
+#define ROWS(name, any, fixed)                                                                              \
+    MCG_CODE(name)                                                                                          \
+    MCG_NOINLINE static void name(const mcg_depthwise_t *d, const uint32_t *w, const int16_t *x, int8_t *y, \
+                                  uint32_t rows)                                                            \
+    {                                                                                                       \
+        rows_of(any, fixed, d, w, x, y, rows);                                                              \
     }
 
 ROWS(rows_packed_2, 0, 2u)
@@ -262,9 +265,9 @@ ROWS(rows_any, 1, 0u)
 
 /* Channel by channel, strip by strip. The last strip may begin with rows that were done before. words: of the table,
  * one output channel. */
-MCG_SECTION(".text.mcugen.depthwise") MCG_NOINLINE static void depthwise(const mcg_depthwise_t *d, const uint32_t *w,
-                                                                         int16_t *scratch, const int8_t *x, int8_t *y,
-                                                                         uint32_t words, rows_t *rows_of_channel)
+MCG_CODE(depthwise)
+MCG_NOINLINE static void depthwise(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x,
+                                   int8_t *y, uint32_t words, rows_t *rows_of_channel)
 {
     const int32_t reach = (int32_t)(d->kernel_h - 1u) * d->dilation_h + 1;
     const int32_t strip = d->strip;
@@ -307,29 +310,29 @@ MCG_INLINE void narrow(const mcg_depthwise_t *d, int8_t *y)
 
 MCG_INLINE uint32_t words_of(const mcg_depthwise_t *d) { return 4u + d->kernel_h * ((d->kernel_w + 1u) / 2u); }
 
-MCG_SECTION(".text.mcugen.mcg_depthwise_3x3_s8_p16") void
-mcg_depthwise_3x3_s8_p16(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y)
+MCG_CODE(mcg_depthwise_3x3_s8_p16)
+void mcg_depthwise_3x3_s8_p16(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y)
 {
     depthwise(d, w, scratch, x, y, 10u, d->stride_w == 2u ? rows_16_step : rows_16);
     narrow(d, y);
 }
 
-MCG_SECTION(".text.mcugen.mcg_depthwise_3x3_s8_p32") void
-mcg_depthwise_3x3_s8_p32(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y)
+MCG_CODE(mcg_depthwise_3x3_s8_p32)
+void mcg_depthwise_3x3_s8_p32(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y)
 {
     depthwise(d, w, scratch, x, y, 10u, d->stride_w == 2u ? rows_32_step : rows_32);
     narrow(d, y);
 }
 
-MCG_SECTION(".text.mcugen.mcg_depthwise_3x3_s8_p64") void
-mcg_depthwise_3x3_s8_p64(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y)
+MCG_CODE(mcg_depthwise_3x3_s8_p64)
+void mcg_depthwise_3x3_s8_p64(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y)
 {
     depthwise(d, w, scratch, x, y, 10u, d->stride_w == 2u ? rows_64_step : rows_64);
     narrow(d, y);
 }
 
-MCG_SECTION(".text.mcugen.mcg_depthwise_s8") void mcg_depthwise_s8(const mcg_depthwise_t *d, const uint32_t *w,
-                                                                   int16_t *scratch, const int8_t *x, int8_t *y)
+MCG_CODE(mcg_depthwise_s8)
+void mcg_depthwise_s8(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y)
 {
     const uint32_t pairs = (d->kernel_w + 1u) / 2u;
     depthwise(d, w, scratch, x, y, words_of(d),
@@ -339,8 +342,8 @@ MCG_SECTION(".text.mcugen.mcg_depthwise_s8") void mcg_depthwise_s8(const mcg_dep
     narrow(d, y);
 }
 
-MCG_SECTION(".text.mcugen.mcg_depthwise_s8_any") void mcg_depthwise_s8_any(const mcg_depthwise_t *d, const uint32_t *w,
-                                                                           int16_t *scratch, const int8_t *x, int8_t *y)
+MCG_CODE(mcg_depthwise_s8_any)
+void mcg_depthwise_s8_any(const mcg_depthwise_t *d, const uint32_t *w, int16_t *scratch, const int8_t *x, int8_t *y)
 {
     depthwise(d, w, scratch, x, y, words_of(d), rows_any);
 }

@@ -3,6 +3,7 @@
  */
 #include "mcg_nn_elementwise.h"
 
+MCG_CODE(mcg_table_s8)
 void mcg_table_s8(const int8_t *table, const int8_t *x, int8_t *y, uint32_t n)
 {
     const int8_t *const middle = table + 128;
@@ -11,6 +12,7 @@ void mcg_table_s8(const int8_t *table, const int8_t *x, int8_t *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_clamp_s8)
 void mcg_clamp_s8(int8_t *y, uint32_t n, int32_t low, int32_t high)
 {
     const uint32_t least = (uint32_t)(uint8_t)low * 0x01010101u, most = (uint32_t)(uint8_t)high * 0x01010101u;
@@ -30,6 +32,7 @@ void mcg_clamp_s8(int8_t *y, uint32_t n, int32_t low, int32_t high)
     }
 }
 
+MCG_CODE(mcg_add_s8)
 void mcg_add_s8(const mcg_add_t *d, const int32_t *table, const int8_t *a, const int8_t *b, int8_t *y)
 {
     const mcg_requant_t q = d->requant;
@@ -58,6 +61,7 @@ void mcg_add_s8(const mcg_add_t *d, const int32_t *table, const int8_t *a, const
     }
 }
 
+MCG_CODE(mcg_mul_s8)
 void mcg_mul_s8(const mcg_mul_t *d, const int8_t *a, const int8_t *b, int8_t *y)
 {
     const mcg_requant_t q = d->requant;
@@ -67,6 +71,7 @@ void mcg_mul_s8(const mcg_mul_t *d, const int8_t *a, const int8_t *b, int8_t *y)
     }
 }
 
+MCG_CODE(mcg_scale_s8)
 void mcg_scale_s8(const mcg_scale_t *d, const int32_t *multiplier, const int32_t *add, const int8_t *x, int8_t *y)
 {
     const mcg_requant_t q = d->requant;

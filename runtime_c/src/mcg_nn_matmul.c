@@ -99,11 +99,11 @@ MCG_INLINE void multiply(int any, uint32_t pixels, const block_t *b, const uint3
     }
 }
 
-#define MULTIPLY(name, any, pixels)                                                                            \
-    MCG_SECTION(".text.mcugen." #name) MCG_NOINLINE static void name(const block_t *b, const uint32_t *w,      \
-                                                                     const uint32_t *p, int8_t *y, uint32_t n) \
-    {                                                                                                          \
-        multiply(any, pixels, b, w, p, y, n);                                                                  \
+#define MULTIPLY(name, any, pixels)                                                                              \
+    MCG_CODE(name)                                                                                               \
+    MCG_NOINLINE static void name(const block_t *b, const uint32_t *w, const uint32_t *p, int8_t *y, uint32_t n) \
+    {                                                                                                            \
+        multiply(any, pixels, b, w, p, y, n);                                                                    \
     }
 
 #if MCG_HAS_ASM
@@ -144,7 +144,8 @@ _Static_assert(offsetof(block_t, groups) == 0 && offsetof(block_t, pairs) == 4 &
                "the assembly below knows these offsets");
 
 /* clang-format off */
-MCG_SECTION(".text.mcugen.multiply_3") __attribute__((naked, noinline)) static void
+MCG_CODE(multiply_3)
+__attribute__((naked, noinline)) static void
 multiply_3(MCG_UNUSED const block_t *b, MCG_UNUSED const uint32_t *w, MCG_UNUSED const uint32_t *p,
            MCG_UNUSED int8_t *y, MCG_UNUSED uint32_t n)
 {
@@ -308,8 +309,8 @@ MCG_INLINE void convolve(int any, const mcg_conv_t *d, const uint32_t *w, uint32
     }
 }
 
-MCG_SECTION(".text.mcugen.mcg_conv_s8") void mcg_conv_s8(const mcg_conv_t *d, const uint32_t *w, uint32_t *scratch,
-                                                         const int8_t *x, int8_t *y)
+MCG_CODE(mcg_conv_s8)
+void mcg_conv_s8(const mcg_conv_t *d, const uint32_t *w, uint32_t *scratch, const int8_t *x, int8_t *y)
 {
     convolve(0, d, w, scratch, x, y, multiply_3, multiply_1);
     if (mcg_nn_is_narrow(d->low, d->high)) {
@@ -317,8 +318,8 @@ MCG_SECTION(".text.mcugen.mcg_conv_s8") void mcg_conv_s8(const mcg_conv_t *d, co
     }
 }
 
-MCG_SECTION(".text.mcugen.mcg_conv_s8_any") void mcg_conv_s8_any(const mcg_conv_t *d, const uint32_t *w,
-                                                                 uint32_t *scratch, const int8_t *x, int8_t *y)
+MCG_CODE(mcg_conv_s8_any)
+void mcg_conv_s8_any(const mcg_conv_t *d, const uint32_t *w, uint32_t *scratch, const int8_t *x, int8_t *y)
 {
     convolve(1, d, w, scratch, x, y, multiply_any_3, multiply_any_1);
 }
