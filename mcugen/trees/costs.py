@@ -13,9 +13,10 @@ import numpy as np
 
 from mcugen.core.types import Array, DType
 from mcugen.trees.branches import REGISTERS
-from mcugen.trees.coarse import FEW, SCALE, SEARCH, make_coarse, make_lookup, stored_keys
+from mcugen.trees.coarse import FEW, SCALE, SEARCH, make_coarse
 from mcugen.trees.columns import Columns
 from mcugen.trees.keys import key_code
+from mcugen.trees.lookup import Lookup, make_lookup
 from mcugen.trees.parts import Parts
 
 Numbers = dict[str, float]
@@ -64,10 +65,16 @@ def _ranking(parts: Parts) -> dict[str, Numbers]:
             "i_compares": _compares(c.n_numeric, inside),
             "i_groups": groups,
             "b_one": 1.0,
-            "b_tables": float(stored_keys(c, lookup).nbytes + 24 * c.n_numeric + lookup.cells.size) + sets,
+            "b_tables": _lookup_bytes(c, lookup) + sets,
         }
     found["coarse"] = _coarse(parts, key, groups, sets)
     return found
+
+
+def _lookup_bytes(c: Columns, lookup: Lookup) -> float:
+    """Structs, keys, and cells with the rank of a missing value."""
+    cell = 1 if c.top_rank <= DType.U8.max else 2
+    return float(16 * c.n_numeric + (lookup.width * c.count).sum() + cell * (lookup.cells.size + c.n_numeric))
 
 
 def _compares(columns: int, inside: Array) -> float:

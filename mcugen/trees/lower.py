@@ -15,13 +15,14 @@ from mcugen.errors import InternalError, UnsupportedError
 from mcugen.trees.batches import block_rows
 from mcugen.trees.branches import order_trees
 from mcugen.trees.choose import Choices, Chooser, plain_choice
-from mcugen.trees.coarse import make_coarse, make_lookup
+from mcugen.trees.coarse import make_coarse
 from mcugen.trees.columns import Columns, code_nodes
 from mcugen.trees.costs import WALK, Memory
 from mcugen.trees.decisions import decide_nodes
 from mcugen.trees.forest import LinearLeaves
 from mcugen.trees.layout import Layout, lay_out
 from mcugen.trees.leaves import LeafSource
+from mcugen.trees.lookup import make_lookup
 from mcugen.trees.ops import (
     Above,
     ArgMax,

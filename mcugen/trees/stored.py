@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mcugen.core import types as core_types
 from mcugen.core.store import pack
 from mcugen.core.types import Model
-from mcugen.trees import coarse, columns, forest, leaves, packed, signals, source, tables
+from mcugen.trees import coarse, columns, forest, leaves, lookup, packed, signals, source, tables
 from mcugen.trees.ops import MACHINE_OPS
 from mcugen.trees.signals import InputSpec
 
@@ -15,11 +15,11 @@ _CORE = ("Bound", "Const", "DType", "Feature", "Loc", "Model", "QParams", "Sourc
 _SOURCE_OPS = (source.TreeEnsemble, source.Average, source.Link, source.Decide)
 _VALUES = (
     coarse.Coarse,
-    coarse.Lookup,
     columns.Columns,
     forest.Forest,
     forest.LinearLeaves,
     leaves.PackedLeaves,
+    lookup.Lookup,
     packed.WordBits,
     packed.Words,
     signals.InputSpec,

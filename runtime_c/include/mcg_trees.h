@@ -36,19 +36,17 @@ typedef struct {
     uint32_t count;
 } mcg_category32_t;
 
-/* A numeric column with a coarse table (mcg_trees_lookup.h): its first key; the one behind which cells begin, the first or
- * the second; and how far the last is above that. */
+/* A numeric column with a coarse table (mcg_trees_lookup.h): its first key, and the lowest that has a cell, which is the
+ * one behind the first or the second key. */
 typedef struct {
     int32_t lowest;
-    int32_t first;
-    uint32_t span;
+    int32_t from;
     uint16_t input;
-    uint16_t count;        /* keys; ranks are 0..count */
-    uint16_t missing_rank; /* rank of NaN */
-    uint8_t unit;          /* keys are stored in units of 1 << unit above the first */
-    uint8_t shift;         /* from units to cells, of which there are (span >> unit >> shift) + 1 */
-    uint16_t keys;         /* the column's first key and cell in their tables */
-    uint16_t cells;
+    uint16_t table; /* where the column's table begins, in units of two bytes */
+    uint8_t unit;   /* keys are stored in units of 1 << unit from there on */
+    uint8_t shift;  /* from units to cells */
+    uint8_t cells;  /* how many */
+    uint8_t width;  /* bytes of a stored key */
 } mcg_lookup_t;
 
 /* Trees that stand together: how many, the sum they add to, and the units that their leaves count. */

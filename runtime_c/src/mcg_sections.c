@@ -15,20 +15,17 @@
  * an error code per word, and a compiler would make a call of memcpy from a plain loop). */
 typedef uint32_t mcg_word_t __attribute__((may_alias));
 
-static void copy_bytes(void *to, const void *from, uint32_t bytes)
+/* One loop of words and one of bytes, called for code and for tables and not inlined: start-up is to be small. */
+MCG_NOINLINE static void copy_bytes(void *to, const void *from, uint32_t bytes)
 {
-    uint32_t done = 0u;
-    if (MCG_ALIGNED(to, 4u) && MCG_ALIGNED(from, 4u)) {
-        volatile mcg_word_t *target = (volatile mcg_word_t *)to;
-        const mcg_word_t *image = (const mcg_word_t *)from;
-        for (; bytes - done >= 4u; done += 4u) {
-            *target++ = *image++;
-        }
+    const uint32_t words = MCG_ALIGNED(to, 4u) && MCG_ALIGNED(from, 4u) ? bytes / 4u : 0u;
+    for (uint32_t i = 0u; i != words; i++) {
+        ((volatile mcg_word_t *)to)[i] = ((const mcg_word_t *)from)[i];
     }
     /* The tail of a table whose size is no multiple of 4, and tables that are not aligned: the words around these
      * bytes have been zeroed, by the loop below or as part of .bss, so their error codes are valid. */
-    for (; done < bytes; done++) {
-        ((volatile uint8_t *)to)[done] = ((const uint8_t *)from)[done];
+    for (uint32_t i = 4u * words; i != bytes; i++) {
+        ((volatile uint8_t *)to)[i] = ((const uint8_t *)from)[i];
     }
 }
 

@@ -24,7 +24,6 @@ from tree_models import (
 
 from mcugen.core.types import DType, TensorType
 from mcugen.errors import InternalError, UnsupportedError
-from mcugen.trees.coarse import stored_keys
 from mcugen.trees.forest import Missing
 from mcugen.trees.keys import key_range
 from mcugen.trees.ops import RankLookup
@@ -44,25 +43,27 @@ def _op(cuts: list[float], dtype: DType) -> RankLookup:
 
 
 def _rank(op: RankLookup, key: int) -> int:
-    """What the C does with a number's key in the first column."""
-    t, count = op.lookup, int(op.columns.count[0])
-    keys, stored = op.columns.keys[:count].tolist(), stored_keys(op.columns, t)[:count].tolist()
-    first = keys[int(t.peel[0])]
-    if key <= first:
-        return int(key > keys[0])
-    above = key - first - 1
-    if above >= keys[-1] - first:
-        return count
-    units = above >> int(t.unit[0])
-    cell = units >> int(t.shift[0])
-    assert cell + 1 < len(t.cells[: t.first_cell[1]])
-    low, high = int(t.cells[cell]), int(t.cells[cell + 1])
-    found = low + sum(k <= units for k in stored[low:high])
-    scanned = low
-    while stored[scanned] <= units:
-        scanned += 1
-    assert scanned == found
-    return found
+    """What the C does with a number's key in the first column, from the bytes that it reads."""
+    columns, tables = (i.data for i in op.items("m")[1:3])
+    assert columns is not None
+    assert tables is not None
+    column, cell_bytes = columns[0], 1 if op.columns.top_rank < 256 else 2
+    table = tables[2 * int(column["table"]) :].tolist()
+    width, count = int(column["width"]), int(column["cells"])
+
+    def cell(i: int) -> int:
+        return int.from_bytes(table[cell_bytes * i : cell_bytes * (i + 1)], "little")
+
+    if key < column["from"]:
+        return int(key > column["lowest"])
+    units = key - int(column["from"]) >> int(column["unit"])
+    at = units >> int(column["shift"])
+    if at >= count:
+        return cell(count + 1)
+    low, high = cell(1 + at), cell(2 + at)
+    keys = [int.from_bytes(table[cell_bytes * (count + 2) + width * i :][:width], "little") for i in range(low, high)]
+    assert keys == sorted(keys)
+    return low + len([k for k in keys if k < units % 256**width])
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -83,19 +84,43 @@ def test_tables_give_the_rank(dtype: DType, cuts: list[float]) -> None:
             assert _rank(op, key) == int(np.searchsorted(keys, key, side="left")), (cuts, key)
 
 
-def test_keys_of_16_bits() -> None:
-    """Thresholds of counts need half the bytes of a float; others do not fit."""
-    types = {i.symbol: i.ctype for i in _op([i + 0.5 for i in range(0, 4000, 37)], DType.F32).items("m")}
-    assert types["m_keys"] == "uint16_t"
-    types = {i.symbol: i.ctype for i in _op([i / 7 for i in range(1, 40)], DType.F32).items("m")}
-    assert types["m_keys"] == "uint32_t"
+@pytest.mark.parametrize(
+    ("cuts", "most"),
+    [
+        ([i + 0.5 for i in range(0, 4000, 37)], 1),
+        ([i * 997 + 0.5 for i in range(60)], 2),
+        ([i / 7 for i in range(1, 40)], 3),
+    ],
+)
+def test_bytes_of_keys(cuts: list[float], most: int) -> None:
+    """Thresholds of counts need less than half the bytes of a float."""
+    op = _op(cuts, DType.F32)
+    assert op.lookup.width.max() == most
+    assert op.lookup.shift.max() <= 8 * most
+
+
+def test_nan_in_the_last_cell() -> None:
+    """Where the last cell reaches beyond infinity it holds NaN, too: then NaN is asked for first."""
+    text = {}
+    for name, cuts in (("apart", (1.0, 2.0, 3.0)), ("not", (1.0, 1e10, 3.4028234663852886e38, 1e30))):
+        some: list[Split | Leaf] = [Split(0, c, Leaf(0.0), Leaf(1.0), Missing.NAN) for c in cuts]
+        done = export_text(model_of(forest_of(some, 1)), spec_of(DType.F32, 1), choose=CHOOSE)
+        check_host(done.files, done.machine, done.ref.x, done.ref.y, done.ref.trace, find_host_compiler(None))
+        text[name] = str(done.files["m.c"])
+    assert "MCG_T_APART 1" in text["apart"]
+    assert "MCG_T_APART 0" in text["not"]
 
 
 def test_check_finds_a_wrong_table() -> None:
     op = _op([i / 7 - 3 for i in range(40)], DType.F32)
     types = {"x": TensorType((1,), op.dtype), "rank": TensorType((1,), op.columns.rank_dtype)}
     op.check(types)
-    for change in ({"cells": op.lookup.cells + 1}, {"shift": op.lookup.shift + 1}, {"unit": op.lookup.unit + 1}):
+    for change in (
+        {"cells": op.lookup.cells + 1},
+        {"shift": op.lookup.shift + 1},
+        {"unit": op.lookup.unit + 1},
+        {"width": op.lookup.width * 0 + 1},
+    ):
         with pytest.raises(InternalError):
             replace(op, lookup=replace(op.lookup, **change)).check(types)
 

@@ -13,26 +13,26 @@ from mcugen.core.op import Cost, Item, Names, OpText
 from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.errors import InternalError
-from mcugen.trees.coarse import Lookup, lookup_cells, stored_keys
 from mcugen.trees.columns import Columns
+from mcugen.trees.lookup import MOST_BYTES, Lookup, lookup_cells, lookup_tables, most_bytes
 from mcugen.trees.ranking import Ranking, parts
 from mcugen.trees.support import code_item, define, never_empty, short_type, table_item
 
-_CODE_BYTES = 180
+_CODE_BYTES = 210
+#: The key of the least float32 that is none, from above.
+FIRST_NAN = 0x7F800001
 #: Keys of a cell that are compared one by one; a binary search among more.
 _FEW = 6
 _COLUMN = np.dtype(
     [
         ("lowest", "<i4"),
-        ("first", "<i4"),
-        ("span", "<u4"),
+        ("from", "<i4"),
         ("input", "<u2"),
-        ("count", "<u2"),
-        ("missing_rank", "<u2"),
+        ("table", "<u2"),
         ("unit", "u1"),
         ("shift", "u1"),
-        ("keys", "<u2"),
-        ("cells", "<u2"),
+        ("cells", "u1"),
+        ("width", "u1"),
     ]
 )
 
@@ -58,7 +58,8 @@ class RankLookup(Ranking):
             above = np.maximum(keys - keys[peel], 0)
             ok = ok and bool(np.all(keys[1:] >= keys[:-1]) and np.all(above % (1 << unit) == 0))
             ok = ok and (peel == 0 or bool(keys[0] < keys[1])) and max(unit, shift) < 32
-            ok = ok and np.array_equal(lookup_cells(keys, peel, unit + shift), cells)
+            ok = ok and shift <= 8 * int(t.width[i]) <= 32
+            ok = ok and np.array_equal(lookup_cells(keys, peel, unit + shift), cells) and cells.size < 257
         if not ok:
             raise InternalError(str(self.loc), "RankLookup: a table does not fit the keys of its column")
 
@@ -70,36 +71,36 @@ class RankLookup(Ranking):
     def _cell_dtype(self) -> DType:
         return DType.U8 if self.columns.top_rank <= DType.U8.max else DType.U16
 
-    def _rows(self) -> Array:
-        """(C,) the structs."""
+    def _tables(self) -> tuple[Array, Array]:
+        """(C,) the structs, and the bytes of all tables."""
         c, t = self.columns, self.lookup
         keys = parts(c.keys, c.count)
         rows = np.zeros(c.n_numeric, _COLUMN)
         rows["lowest"] = [k[0] for k in keys]
-        rows["first"] = [k[p] for k, p in zip(keys, t.peel, strict=True)]
-        rows["span"] = [int(k[-1]) - int(k[p]) for k, p in zip(keys, t.peel, strict=True)]
-        rows["input"], rows["count"], rows["missing_rank"] = c.feature, c.count, c.missing_rank
-        rows["unit"], rows["shift"] = t.unit, t.shift
-        rows["keys"], rows["cells"] = np.cumsum(c.count) - c.count, t.first_cell[:-1]
-        return rows
+        rows["from"] = [k[p] + 1 for k, p in zip(keys, t.peel, strict=True)]
+        rows["input"], rows["unit"], rows["shift"] = c.feature, t.unit, t.shift
+        rows["cells"], rows["width"] = t.n_cells, t.width
+        rows["table"], tables = lookup_tables(c, t, self._cell_dtype)
+        return rows, tables
+
+    def _nan_apart(self) -> bool:
+        """Whether NaN has no cell in any column; integers have none."""
+        c, t = self.columns, self.lookup
+        if not self.dtype.is_float:
+            return True
+        from_key = np.array([k[p] + 1 for k, p in zip(parts(c.keys, c.count), t.peel, strict=True)], np.int64)
+        return bool(np.all((FIRST_NAN - from_key) >> (t.unit + t.shift) >= t.n_cells))
 
     def items(self, prefix: str) -> tuple[Item, ...]:
         c = self.columns
         found = [code_item(f"{prefix}_rank", _CODE_BYTES, 30 * c.n_columns, "ranks the inputs")]
         if c.n_numeric:
-            rows = self._rows()
-            about = (
-                "first key, key before the cells, span, input, keys, rank of a missing value, unit, shift, keys, cells"
-            )
+            rows, tables = self._tables()
+            about = "first key, lowest with a cell, input, table, unit, shift, cells, bytes of a key"
             item = table_item(f"{prefix}_columns", "mcg_lookup_t", rows, 3 * c.n_numeric, about)
             found.append(replace(item, align=4))
-            keys = stored_keys(c, self.lookup)
-            about = "sorted thresholds of each column, above its first, in units"
-            found.append(table_item(f"{prefix}_keys", _ctype(keys), keys, 1.5 * c.n_numeric, about))
-            cell = self._cell_dtype
-            cells = self.lookup.cells.astype(cell.np)
-            about = "keys below each coarse cell"
-            found.append(table_item(f"{prefix}_cells", cell.ctype, cells, 2 * c.n_numeric, about))
+            about = "of each column: rank of a missing value, keys below each coarse cell, thresholds above the first"
+            found.append(table_item(f"{prefix}_keys", "uint8_t", tables, 3.5 * c.n_numeric, about))
         if c.category_feature.size:
             groups = np.stack([c.category_feature, c.category_count], axis=1).astype(np.uint16)
             reads = float(np.ceil(np.log2(c.category_count + 1.0)).sum())
@@ -110,14 +111,15 @@ class RankLookup(Ranking):
         return tuple(found)
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
-        c = self.columns
+        c, widths = self.columns, set(self.lookup.width.tolist())
         macros = {
             "NAME": f"{prefix}_rank",
             "SECTION": names.section[f"{prefix}_rank"],
             "TYPE": short_type(self.dtype),
             "RANK": f"{prefix}_rank_t",
             "COLUMNS": f"{c.n_numeric}",
-            "KEY": _ctype(stored_keys(c, self.lookup)),
+            "WIDTH": f"{widths.pop() if len(widths) == 1 else 0}u",
+            "APART": str(int(self._nan_apart())),
             "SCAN": str(int(np.diff(self.lookup.cells).max(initial=0) <= _FEW)),
             "CELL": self._cell_dtype.ctype,
             "GROUPS": f"{c.category_feature.size}",
@@ -125,9 +127,7 @@ class RankLookup(Ranking):
         }
         text = f"typedef {c.rank_dtype.ctype} {prefix}_rank_t;\n\n"
         text += define("MCG_T", macros) + '#include "mcugen/mcg_trees_lookup.h"\n'
-        tables = [
-            names.table.get(f"{prefix}_{t}", "NULL") for t in ("columns", "keys", "cells", "groups", "categories")
-        ]
+        tables = [names.table.get(f"{prefix}_{t}", "NULL") for t in ("columns", "keys", "groups", "categories")]
         return OpText(("mcg_trees.h",), text, f"{prefix}_rank({', '.join(tables)}, {args[0]}, {results[0]});")
 
     def cost(self) -> Cost:
@@ -139,10 +139,6 @@ class RankLookup(Ranking):
         return Cost(reads=steps + c.n_columns, macs=0, steps=steps, worst_steps=most + int(groups))
 
 
-def _ctype(data: Array) -> str:
-    return f"uint{8 * data.itemsize}_t"
-
-
 def lookup_obstacle(columns: Columns, dtype: DType, sentinels: bool) -> str | None:
     """Why a model cannot have this op, or None."""
     if dtype is DType.F64:
@@ -150,5 +146,6 @@ def lookup_obstacle(columns: Columns, dtype: DType, sentinels: bool) -> str | No
     if columns.zero_missing.any() or sentinels:
         return "inputs with a sentinel, or where zero is missing"
     widest = max(columns.feature.max(initial=0), columns.category_feature.max(initial=0), columns.top_rank)
-    widest = max(widest, columns.keys.size, 257 * columns.n_numeric)
-    return "more than 65,535 inputs, thresholds or cells" if widest > DType.U16.max else None
+    if widest > DType.U16.max or most_bytes(columns) > MOST_BYTES:
+        return "more than 65,535 inputs, or thresholds than 16 bits tell apart"
+    return None
