@@ -3,19 +3,23 @@
     python benchmarks/tree_costs.py MODELS [--rows N] [--only MODEL,...]   measure, write results/tree_costs.json
     python benchmarks/tree_costs.py --fit                                   fit what was measured
 
-MODELS holds a folder a model with ``model.txt`` and ``expected.npz`` (x, raw). Every op is measured alone: instructions
-and bytes are split by function. The constants that the fit prints are those in ``mcugen/trees/costs.py``.
+MODELS holds a folder a model with ``model.txt`` and ``expected.npz`` (x, raw); small models are trained here, on data
+of scikit-learn. Every op is measured alone: instructions and bytes are split by function. The constants that the fit
+prints are those in ``mcugen/trees/costs.py``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import lightgbm
 import numpy as np
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 
 from mcugen.core.passes import run_passes
 from mcugen.core.ports import one_each
@@ -30,9 +34,10 @@ from mcugen.frontends.load import load_source
 from mcugen.report.attribution import Owners
 from mcugen.target.board import load_board
 from mcugen.target.placement import place
-from mcugen.trees.choose import Choices, choices_of
+from mcugen.trees.choose import FINE_ERROR, Choices, choices_of
 from mcugen.trees.costs import features
 from mcugen.trees.lower import TREE_PASSES, TreeOptions
+from mcugen.trees.narrow import score_spread
 from mcugen.trees.parts import Parts
 from mcugen.trees.proof import reference
 from mcugen.trees.signals import InputSpec, Signal
@@ -48,9 +53,28 @@ MODELS = (
     ("diabetes", "float32"),
     ("cat", "float32"),
 )
-#: Each way once: the parts of a prediction do not depend on each other.
-WAYS = (("search", "tables"), ("lookup", "packed"), ("coarse", "branches"))
+#: Each way once: the parts of a prediction do not depend on each other. Then whether leaves are as fine as without
+#: ``--optimize size``.
+WAYS = (
+    ("search", "tables", False),
+    ("lookup", "packed", False),
+    ("coarse", "branches", False),
+    ("search", "packed", True),
+)
+#: Small models: data, trees for each output, leaves, features.
+SMALL = (
+    ("diabetes", 1, 2, 1),
+    ("diabetes", 3, 2, 3),
+    ("diabetes", 10, 4, 4),
+    ("diabetes", 5, 8, 10),
+    ("cancer", 20, 2, 10),
+    ("cancer", 10, 8, 5),
+    ("iris", 5, 4, 4),
+    ("digits", 3, 4, 64),
+)
 _RECORDED = 1_000_000
+#: Start-up and calls.
+_BESIDE = {"instructions": 35.0, "bytes": 550.0}
 
 
 @dataclass(frozen=True)
@@ -81,13 +105,36 @@ def main() -> None:
     arguments.add_argument("--fit", action="store_true")
     given = arguments.parse_args()
     if given.models is not None and not given.fit:
-        for name, dtype in MODELS:
-            if not given.only or name in given.only.split(","):
-                for way in WAYS:
-                    row = measure(given.models / name, dtype, way, given.rows)
-                    if row is not None:
-                        _keep(row)
+        with tempfile.TemporaryDirectory() as scratch:
+            folders = [(given.models / name, dtype) for name, dtype in MODELS]
+            folders += [(_train(Path(scratch), *small), "float32") for small in SMALL]
+            for folder, dtype in folders:
+                if not given.only or folder.name in given.only.split(","):
+                    _measure_all(folder, dtype, given.rows)
     fit(json.loads(RESULTS.read_text()))
+
+
+def _measure_all(folder: Path, dtype: str, rows: int) -> None:
+    for *way, fine in WAYS:
+        row = measure(folder, dtype, (way[0], way[1]), fine, rows)
+        if row is not None:
+            _keep(row)
+
+
+def _train(folder: Path, data: str, trees: int, leaves: int, features: int) -> Path:
+    """A small model, in a folder as those of MODELS."""
+    loaders = {"diabetes": load_diabetes, "cancer": load_breast_cancer, "iris": load_iris, "digits": load_digits}
+    x, y = loaders[data](return_X_y=True)
+    x, classes = x[:, :features], len(set(y.tolist()))
+    goal = {"objective": "regression"} if data == "diabetes" else {"objective": "binary"}
+    goal = {"objective": "multiclass", "num_class": classes} if 2 < classes <= 10 else goal
+    options = {**goal, "num_leaves": leaves, "verbose": -1, "seed": 1, "num_threads": 1, "deterministic": True}
+    booster = lightgbm.train(options, lightgbm.Dataset(x, y), trees)
+    found = folder / f"{data}_{trees}x{leaves}x{features}"
+    found.mkdir()
+    booster.save_model(str(found / "model.txt"))
+    np.savez(found / "expected.npz", x=x)
+    return found
 
 
 def _keep(row: Row) -> None:
@@ -100,14 +147,15 @@ def _keep(row: Row) -> None:
     print(f"{row.model:12} {row.dtype:8} {row.ranking:7} {row.summing:9} {row.instructions:9,.0f}", flush=True)
 
 
-def measure(folder: Path, dtype: str, way: tuple[str, str], rows: int) -> Row | None:
+def measure(folder: Path, dtype: str, way: tuple[str, str], fine: bool, rows: int) -> Row | None:
     """None where the model cannot have it."""
     compiler, board = find_cross_compiler(), load_board("stm32h743")
     source = load_source(str(folder / "model.txt"), "m")
     seen: list[tuple[Parts, Choices]] = []
 
     def forced(parts: Parts) -> Choices:
-        found = choices_of(parts, *way)
+        limit = FINE_ERROR * score_spread(parts.source, parts.count) if fine else None
+        found = choices_of(parts, *way, limit)
         seen.append((parts, found))
         return found
 
@@ -137,7 +185,7 @@ def measure(folder: Path, dtype: str, way: tuple[str, str], rows: int) -> Row | 
     split = Owners(image.elf, (*functions, ("m_run", "m_compute"))).split(executions)
     spent = [sum(len(decoder.block(*b)) for run in part for b in run) / len(executions) for part in split]
     size = [_bytes(image.elf.functions(), op.items("m")) for op in (rank, total)]
-    found = features(parts)
+    found = features(parts, {way[1]: choices.leaves})
     return Row(
         folder.name,
         dtype,
@@ -166,7 +214,10 @@ def _bytes(functions: object, items: object) -> int:
 
 
 def fit(rows: list[dict[str, object]]) -> None:
-    """Least squares of relative errors, without negative parts; prints constants and how far they are off."""
+    """Least squares, without negative parts, of errors as a share of the whole; prints constants and how far off.
+
+    The whole of a part is it and what every model has beside it (``_BESIDE``): of one tree nothing else counts.
+    """
     from scipy.optimize import nnls  # noqa: PLC0415
 
     for part, key in (("rank", "ranking"), ("sum", "summing")):
@@ -176,8 +227,9 @@ def fit(rows: list[dict[str, object]]) -> None:
                 names = [n for n in chosen[0][f"{part}_features"] if n.startswith(what[0])]  # type: ignore[union-attr,attr-defined]
                 matrix = np.array([[r[f"{part}_features"][n] for n in names] for r in chosen])  # type: ignore[index]
                 target = np.array([float(r[f"{part}_{what}"]) for r in chosen])  # type: ignore[arg-type]
-                found = nnls(matrix / target[:, None], np.ones(len(target)))[0]
-                off = matrix @ found / target - 1
+                whole = target + _BESIDE[what]
+                found = nnls(matrix / whole[:, None], target / whole)[0]
+                off = (matrix @ found - target) / whole
                 text = ", ".join(f"{n}: {v:.2f}" for n, v in zip(names, found, strict=True))
                 print(f"{way:9} {what:12} {text}; off by {100 * np.abs(off).max():.0f} % at most")
 

@@ -209,9 +209,9 @@ def rank_and_sum(machine: Model) -> tuple[Ranking, Summing]:
     return rank, total
 
 
-def ways(ranking: str, summing: str) -> Chooser:
-    """A choice of these ways."""
-    return partial(forced, ways=f"{ranking}+{summing}")
+def ways(ranking: str, summing: str, limit: float | None = None) -> Chooser:
+    """A choice of these ways; ``limit``: the bound of the score."""
+    return partial(forced, ways=f"{ranking}+{summing}", limit=limit)
 
 
 def leaf_names(machine: Model, x: Array) -> Array:

@@ -8,16 +8,25 @@ from dataclasses import dataclass
 from mcugen.core.types import DType
 from mcugen.errors import InputError, InternalError, UnsupportedError
 from mcugen.trees.branches import MOST_DEPTH, MOST_NODES, MOST_TREE_NODES
-from mcugen.trees.costs import Estimate, Features, Memory, columns_obstacle, estimate, features
+from mcugen.trees.costs import (
+    Estimate,
+    Features,
+    Memory,
+    columns_obstacle,
+    estimate,
+    estimate_mixed,
+    features,
+    with_leaves,
+)
 from mcugen.trees.leaves import PackedLeaves, pack_leaves
-from mcugen.trees.narrow import Narrow, narrow_leaves, score_spread
+from mcugen.trees.mixed import NOT_EXACT, Side, Split, leaves_of_words, mixed_obstacle, split_for
+from mcugen.trees.narrow import SHORT_LEAF, Narrow, narrow_leaves, score_spread
 from mcugen.trees.ops.rank_lookup import lookup_obstacle
-from mcugen.trees.packed import pair_up, word_bits
+from mcugen.trees.packed import word_forms
 from mcugen.trees.parts import Parts
 
 RANKINGS = ("search", "lookup", "coarse")
-SUMMINGS = ("tables", "packed", "branches")
-_COARSE_LEAVES = "short leaves are not exact enough"
+SUMMINGS = ("tables", "packed", "branches", "mixed")
 #: Nodes that compile as code in some seconds: more are left to who asks for speed.
 _QUICK_NODES = 6000
 _SLOW_CODE = f"more than {_QUICK_NODES:,} nodes of code compile slowly; --optimize speed has them"
@@ -25,6 +34,8 @@ _SLOW_CODE = f"more than {_QUICK_NODES:,} nodes of code compile slowly; --optimi
 GOALS = ("balanced", "speed", "size", "ram")
 #: ``balanced`` takes at most so many times the flash of ``size``; ``size`` so many times the smallest.
 _BALANCED_FLASH, _SIZE_FLASH = 2.0, 1.2
+#: Trees become code beside words up to so many times the flash of ``size``: estimates are off by some per cent.
+_MIXED_FLASH = 1.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +54,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choices:
-    """``ranking``: search, lookup or coarse. ``summing``: tables, packed or branches. ``leaves``: as stored.
+    """``ranking``: search, lookup or coarse. ``summing``: tables, packed, branches or mixed. ``leaves``: as stored.
 
+    ``split``: which trees are code and which are words, where they are mixed; ``leaves`` then are those of the whole.
     ``candidates``: all that was compared, and ``why`` this one won.
     """
 
@@ -53,6 +65,7 @@ class Choices:
     leaves: PackedLeaves
     candidates: tuple[Candidate, ...] = ()
     why: str = ""
+    split: Split | None = None
 
 
 Chooser = Callable[[Parts], Choices]
@@ -65,10 +78,15 @@ def plain_choice(parts: Parts) -> Choices:
 
 def choices_of(parts: Parts, ranking: str, summing: str, limit: float | None = None) -> Choices:
     """These ways; the plain ones in place of what the model cannot have."""
-    leaves = stored_leaves(parts, summing, limit)
+    ranking = ranking if ranking_obstacle(parts, ranking) is None else "search"
+    if summing == "mixed":
+        mixed = _mixed_alone(parts, ranking, limit)
+        if isinstance(mixed, _Mixed):
+            return Choices(ranking, summing, mixed.split.whole, split=mixed.split)
+    leaves = None if summing == "mixed" else stored_leaves(parts, summing, limit)
     if leaves is None or summing_obstacle(parts, summing) is not None:
         leaves, summing = pack_leaves(parts.source, parts.leaf, parts.where), "tables"
-    return Choices(ranking if ranking_obstacle(parts, ranking) is None else "search", summing, leaves)
+    return Choices(ranking, summing, leaves)
 
 
 def forced(parts: Parts, ways: str, limit: float | None = None) -> Choices:
@@ -79,7 +97,10 @@ def forced(parts: Parts, ways: str, limit: float | None = None) -> Choices:
         raise InputError("ways", f"{ways!r} is not known", f"known: {known}")
     found = choices_of(parts, ranking, summing, limit)
     if (found.ranking, found.summing) != (ranking, summing):
-        obstacle = ranking_obstacle(parts, ranking) or summing_obstacle(parts, summing) or _COARSE_LEAVES
+        obstacle = ranking_obstacle(parts, ranking) or summing_obstacle(parts, summing)
+        if obstacle is None and summing == "mixed":
+            obstacle = str(_mixed_alone(parts, ranking, limit))
+        obstacle = obstacle or NOT_EXACT
         raise UnsupportedError(parts.where, f"ways {ways}: {obstacle}", "leave the choice to --optimize")
     return found
 
@@ -90,20 +111,21 @@ def choose(parts: Parts, goal: str, memory: Memory, limit: float | None = None) 
     ``speed``: the fewest cycles. ``size``: of what is within a fifth of the smallest flash, the least flash times
     cycles. ``balanced``: the fewest cycles below twice the flash of ``size``.
     """
-    ways = [way for way in SUMMINGS if summing_obstacle(parts, way) is None]
+    ways = [way for way in SUMMINGS if way != "mixed" and summing_obstacle(parts, way) is None]
     coarse = {way: stored_leaves(parts, way, limit, _SIZE_ERROR) for way in ways}
     # Only who asks for size pays for it with accuracy.
-    leaves = coarse if goal == "size" else {way: stored_leaves(parts, way, limit, _FINE_ERROR) for way in ways}
+    leaves = coarse if goal == "size" else {way: stored_leaves(parts, way, limit, FINE_ERROR) for way in ways}
     if goal != "speed" and parts.tables.column.size > _QUICK_NODES:
         coarse["branches"] = leaves["branches"] = None
-    costs = features(parts)
-
-    def compared(stored: dict[str, PackedLeaves | None]) -> tuple[Candidate, ...]:
-        return tuple(_candidate(parts, r, s, stored, costs, memory) for s in SUMMINGS for r in RANKINGS)
-
-    candidates = compared(leaves)
+    costs = features(parts, leaves)
+    candidates = _compared(parts, leaves, costs, memory)
+    smallest, smallest_cost = _smallest(_compared(parts, coarse, with_leaves(costs, parts, coarse), memory))
+    splits: dict[str, Split] = {}
+    if goal in ("balanced", "ram"):
+        mixed = {r: _mixed(parts, r, costs, limit, smallest_cost.flash) for r in RANKINGS}
+        splits = {r: m.split for r, m in mixed.items() if isinstance(m, _Mixed)}
+        candidates += tuple(_mixed_candidate(r, m, costs, memory) for r, m in mixed.items())
     usable = [(c, c.cost) for c in candidates if c.cost is not None]
-    smallest, smallest_cost = _smallest(compared(coarse))
     if goal == "size":
         won, why = smallest, f"the least flash times cycles within {_SIZE_FLASH:g} times the smallest flash"
     elif goal == "speed":
@@ -113,10 +135,68 @@ def choose(parts: Parts, goal: str, memory: Memory, limit: float | None = None) 
         # Whole leaves may take more than twice as much: then the smallest of what is left.
         won = min(bounded or [min(usable, key=lambda p: p[1].flash)], key=lambda pair: pair[1].cycles)[0]
         why = f"the fewest estimated cycles below twice the flash of {smallest.name}"
+    if won.summing == "mixed":
+        split = splits[won.ranking]
+        return Choices(won.ranking, won.summing, split.whole, candidates, why, split)
     stored = leaves[won.summing]
     if stored is None:
         raise InternalError(parts.where, "a way without leaves was chosen")
     return Choices(won.ranking, won.summing, stored, candidates, why)
+
+
+def _compared(
+    parts: Parts, stored: dict[str, PackedLeaves | None], costs: Features, memory: Memory
+) -> tuple[Candidate, ...]:
+    """All ways for all trees."""
+    return tuple(_candidate(parts, r, s, stored, costs, memory) for s in SUMMINGS if s != "mixed" for r in RANKINGS)
+
+
+def _least_flash(parts: Parts, limit: float | None) -> int:
+    """The smallest flash of all ways, estimated."""
+    ways = [way for way in SUMMINGS if way != "mixed" and summing_obstacle(parts, way) is None]
+    stored = {way: stored_leaves(parts, way, limit, _SIZE_ERROR) for way in ways}
+    found = _compared(parts, stored, features(parts, stored), Memory())
+    return min(c.cost.flash for c in found if c.cost is not None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mixed:
+    """Some trees as code, the others as words."""
+
+    sides: tuple[Side, Side]
+    split: Split
+
+
+def _mixed_alone(parts: Parts, ranking: str, limit: float | None) -> _Mixed | str:
+    """The same where nothing else was compared, and room does not matter."""
+    return _mixed(parts, ranking, features(parts, {}), limit, _least_flash(parts, limit), always=True)
+
+
+def _mixed(
+    parts: Parts, ranking: str, costs: Features, limit: float | None, smallest: int, *, always: bool = False
+) -> _Mixed | str:
+    """As much code as ``balanced`` has room for, or why not. ``smallest``: what ``size`` takes of flash.
+
+    ``always``: some code, room or not.
+    """
+    obstacle = ranking_obstacle(parts, ranking) or summing_obstacle(parts, "mixed")
+    if obstacle is not None:
+        return obstacle
+    error = FINE_ERROR * score_spread(parts.source, parts.count) if limit is None else limit
+
+    def flash(code: Side, words: Side, split: Split) -> float:
+        return estimate_mixed(costs, ranking, (code.parts, words.parts), split.leaves, Memory()).flash
+
+    found = split_for(parts, error, _MIXED_FLASH * smallest, flash, (_QUICK_NODES, always))
+    return found if isinstance(found, str) else _Mixed(*found)
+
+
+def _mixed_candidate(ranking: str, mixed: _Mixed | str, costs: Features, memory: Memory) -> Candidate:
+    if isinstance(mixed, str):
+        return Candidate(ranking, "mixed", None, mixed)
+    code, words = (side.parts for side in mixed.sides)
+    cost = estimate_mixed(costs, ranking, (code, words), mixed.split.leaves, memory)
+    return Candidate(ranking, "mixed", cost)
 
 
 def _smallest(candidates: tuple[Candidate, ...]) -> tuple[Candidate, Estimate]:
@@ -132,7 +212,7 @@ def _candidate(
 ) -> Candidate:
     obstacle = ranking_obstacle(parts, ranking) or summing_obstacle(parts, summing)
     if obstacle is None and leaves.get(summing) is None:
-        obstacle = _COARSE_LEAVES if summing == "packed" else _SLOW_CODE
+        obstacle = NOT_EXACT if summing == "packed" else _SLOW_CODE
     if obstacle is not None:
         return Candidate(ranking, summing, None, obstacle)
     return Candidate(ranking, summing, estimate(costs, ranking, summing, memory))
@@ -159,9 +239,7 @@ def explain_lines(choices: Choices) -> tuple[str, ...]:
 #: Bounds that short leaves may have, as a part of what the scores of the training rows span (narrow.score_spread).
 #: Code: trees as code. Fine: words of 16 bits where size is not the goal; the scores of a user's rows span less than
 #: that estimate, and the bound is to be below 0.03 % of theirs.
-_CODE_ERROR, _FINE_ERROR, _SIZE_ERROR = 3e-4, 2.5e-4, 8e-4
-#: The largest constant that one instruction adds.
-_SHORT = 4095
+_CODE_ERROR, FINE_ERROR, _SIZE_ERROR = 3e-4, 2.5e-4, 8e-4
 
 
 def stored_leaves(parts: Parts, summing: str, limit: float | None, share: float = _SIZE_ERROR) -> PackedLeaves | None:
@@ -173,12 +251,9 @@ def stored_leaves(parts: Parts, summing: str, limit: float | None, share: float 
         return pack_leaves(parts.source, parts.leaf, parts.where)
     spread = score_spread(parts.source, parts.count)
     if summing == "branches":
-        found = narrow_leaves(parts.source, Narrow(_SHORT, False, _CODE_ERROR * spread if limit is None else limit))
+        found = narrow_leaves(parts.source, Narrow(SHORT_LEAF, False, _CODE_ERROR * spread if limit is None else limit))
         return found if found is not None else pack_leaves(parts.source, parts.leaf, parts.where)
-    bits = word_bits(parts.tables, pair_up(parts.tables))
-    if bits is None:
-        return None
-    return narrow_leaves(parts.source, Narrow(bits.most, True, share * spread if limit is None else limit))
+    return leaves_of_words(parts.tables, parts.source, share * spread if limit is None else limit)
 
 
 def ranking_obstacle(parts: Parts, ranking: str) -> str | None:
@@ -199,6 +274,9 @@ def summing_obstacle(parts: Parts, summing: str) -> str | None:
         return None
     if parts.source.value.shape[1] != 1:
         return "leaves of several values"
+    if summing == "mixed":
+        ways = (summing_obstacle(parts, way) for way in ("packed", "branches"))
+        return next(filter(None, ways), None) or mixed_obstacle(parts)
     if summing == "branches":
         deep, largest, nodes = parts.tables.deepest, int(parts.tables.sizes.max(initial=0)), parts.tables.column.size
         if deep > MOST_DEPTH:
@@ -210,4 +288,4 @@ def summing_obstacle(parts: Parts, summing: str) -> str | None:
         return f"leaves of type {parts.leaf.label}"
     if parts.tables.has_sets:
         return "categorical nodes"
-    return "nodes of more than 16 bits" if word_bits(parts.tables, pair_up(parts.tables)) is None else None
+    return None if word_forms(parts.tables) else "nodes of more than 16 bits"

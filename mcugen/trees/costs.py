@@ -16,10 +16,15 @@ from mcugen.trees.branches import REGISTERS
 from mcugen.trees.coarse import FEW, SCALE, SEARCH, make_coarse
 from mcugen.trees.columns import Columns
 from mcugen.trees.keys import key_code
+from mcugen.trees.leaves import PackedLeaves
 from mcugen.trees.lookup import Lookup, make_lookup
+from mcugen.trees.narrow import SHORT_LEAF
+from mcugen.trees.packed import form_for
 from mcugen.trees.parts import Parts
 
 Numbers = dict[str, float]
+#: The leaves that each way of summing has, as far as they are known.
+Stored = Mapping[str, PackedLeaves | None]
 
 #: Beyond this, tables for each column would take long to make, and code for each column to compile.
 MOST_COLUMNS = 2000
@@ -35,9 +40,14 @@ class Features:
     summing: Mapping[str, Numbers]
 
 
-def features(parts: Parts) -> Features:
+def features(parts: Parts, stored: Stored) -> Features:
     """Features of all ways, whether or not the model can have them."""
-    return Features(_ranking(parts), _summing(parts))
+    return Features(_ranking(parts), _summing(parts, stored))
+
+
+def with_leaves(found: Features, parts: Parts, stored: Stored) -> Features:
+    """The same with other leaves."""
+    return Features(found.ranking, _summing(parts, stored))
 
 
 def _ranking(parts: Parts) -> dict[str, Numbers]:
@@ -100,7 +110,7 @@ def _coarse(parts: Parts, key: int, groups: float, sets: float) -> Numbers:
     }
 
 
-def _summing(parts: Parts) -> dict[str, Numbers]:
+def _summing(parts: Parts, stored: Stored) -> dict[str, Numbers]:
     t = parts.tables
     nodes, trees, steps = float(t.column.size), float(t.n_trees), t.steps[0]
     outputs = parts.source.value.shape[1]
@@ -119,8 +129,9 @@ def _summing(parts: Parts) -> dict[str, Numbers]:
             "b_one": 1.0,
             "b_tables": t.word_bits / 8 * nodes + leaf * (nodes + trees) + size * trees + sets,
         },
-        "packed": {"i_one": 1.0, "i_steps": steps, "i_trees": trees, "b_one": 1.0, "b_tables": 2 * (2 * nodes + trees)},
+        "packed": _packed(parts, stored.get("packed")),
         "branches": {
+            "b_trees": trees,
             "i_steps": steps,
             "i_wide": wide * steps,
             "i_sets": share * steps,
@@ -131,8 +142,30 @@ def _summing(parts: Parts) -> dict[str, Numbers]:
             "b_few": nodes / repeats,
             "b_tables": sets,
             "b_leaves": _LEAF_BYTES[parts.leaf] * (nodes + trees),
+            "b_long": _long_leaves(stored.get("branches")),
         },
     }
+
+
+def _packed(parts: Parts, leaves: PackedLeaves | None) -> Numbers:
+    t = parts.tables
+    nodes, trees, steps = float(t.column.size), float(t.n_trees), t.steps[0]
+    found = {"i_steps": steps, "i_trees": trees, "i_flags": 0.0, "i_codes": 0.0, "b_one": 1.0}
+    found["b_tables"] = 2 * (2 * nodes + trees)
+    form = None if leaves is None else form_for(t, int(np.abs(leaves.leaf.astype(np.int64)).max(initial=0)))
+    if form is not None:
+        pairs, bits = form
+        found["i_flags"] = steps * (bits.flag < bits.distance)
+        found["i_codes"] = float(t.n_columns * bits.column_first)
+        found["b_tables"] += 4 * (float(pairs.pairs.sum()) - nodes)
+    return found
+
+
+def _long_leaves(leaves: PackedLeaves | None) -> float:
+    """Leaves in fixed point that an instruction of code does not hold."""
+    if leaves is None or leaves.dtype.is_float:
+        return 0.0
+    return float(np.count_nonzero(np.abs(leaves.leaf.astype(np.int64)) > SHORT_LEAF))
 
 
 #: Bytes that a leaf of a type takes in code beyond those of a short one.
@@ -175,58 +208,84 @@ class Estimate:
     cycles: int
 
 
-# Fitted by benchmarks/tree_costs.py.
+# Fitted by benchmarks/tree_costs.py; bytes of one way also hold what start-up copies of its tables take, 20 each.
 _RANKING: dict[str, Numbers] = {
-    "search": {"i_one": 97.0, "i_columns": 27.9, "i_steps": 7.73, "b_one": 109.0, "b_tables": 1.02},
-    "lookup": {"i_columns": 28.1, "i_compares": 3.97, "i_groups": 7.73, "b_one": 172.0, "b_tables": 1.0},
+    "search": {"i_columns": 26.1, "i_steps": 9.15, "b_one": 170.0, "b_tables": 1.01},
+    "lookup": {"i_columns": 25.6, "i_compares": 5.24, "i_groups": 9.15, "b_one": 229.0, "b_tables": 1.01},
     "coarse": {
-        "i_searches": 12.2,
-        "i_compares": 3.48,
-        "i_scales": 5.23,
-        "i_maps": 3.84,
-        "i_groups": 1.61,
-        "b_one": 332.0,
-        "b_searches": 95.5,
-        "b_maps": 43.9,
-        "b_tables": 0.92,
+        "i_searches": 14.3,
+        "i_compares": 2.11,
+        "i_scales": 5.82,
+        "i_maps": 3.7,
+        "i_groups": 1.11,
+        "b_one": 78.0,
+        "b_searches": 64.3,
+        "b_maps": 37.3,
+        "b_tables": 1.1,
     },
 }
 _SUMMING: dict[str, Numbers] = {
-    "tables": {"i_one": 22.9, "i_steps": 10.2, "i_sets": 16.1, "i_trees": 26.8, "b_one": 106.0, "b_tables": 1.0},
-    "packed": {"i_steps": 6.95, "i_trees": 15.5, "b_one": 230.0, "b_tables": 1.03},
+    "tables": {"i_steps": 11.7, "i_sets": 17.2, "i_trees": 17.5, "b_one": 202.0, "b_tables": 1.01},
+    "packed": {"i_steps": 7.54, "i_trees": 12.2, "i_flags": 0.99, "i_codes": 3.0, "b_one": 476.0, "b_tables": 1.03},
     "branches": {
-        "i_steps": 1.56,
-        "i_sets": 6.38,
-        "i_few": 0.83,
-        "b_nodes": 12.0,
-        "b_wide": 0.98,
-        "b_tables": 2.33,
+        "i_steps": 1.41,
+        "i_sets": 6.22,
+        "i_few": 0.94,
+        "i_trees": 0.64,
+        "b_nodes": 10.4,
+        "b_wide": 1.59,
+        "b_few": 2.45,
+        "b_tables": 2.47,
         "b_leaves": 1.0,
+        "b_long": 11.0,
     },
 }
 #: Cycles an instruction without waits for memory.
 _PACE = {"tables": 1.1, "packed": 1.25, "branches": 1.62}
-_CALL_INSTRUCTIONS, _CALL_BYTES = 24, 300
+_CALL_INSTRUCTIONS, _CALL_BYTES = 30, 485
+#: Of a second sum, beside what it adds.
+_JOIN_INSTRUCTIONS, _JOIN_BYTES = 30, 90
 #: Bytes that an instruction of a tree fetches, with those beside it; bytes a node takes at most, for its place.
 _FETCHED, _NODE_ROOM = 5.0, 20.0
 
 
 def estimate(found: Features, ranking: str, summing: str, memory: Memory) -> Estimate:
     """What a prediction costs with these ways."""
-    rank, total = found.ranking[ranking], found.summing[summing]
-    rank_cost, sum_cost = _RANKING[ranking], _SUMMING[summing]
-    size = _dot(rank, rank_cost, "b_") + _dot(total, sum_cost, "b_") + _CALL_BYTES
-    instructions = _dot(rank, rank_cost, "i_") + _dot(total, sum_cost, "i_") + _CALL_INSTRUCTIONS
+    return _estimate(found.ranking[ranking], ranking, {summing: found.summing[summing]}, memory)
+
+
+def estimate_mixed(
+    found: Features, ranking: str, parts: tuple[Parts, Parts], leaves: tuple[PackedLeaves, PackedLeaves], memory: Memory
+) -> Estimate:
+    """The same with some trees as code and the others as words: ``parts`` and ``leaves`` of both."""
+    code, words = ({way: own} for way, own in zip(("branches", "packed"), leaves, strict=True))
+    sums = {"branches": _summing(parts[0], code)["branches"], "packed": _summing(parts[1], words)["packed"]}
+    return _estimate(found.ranking[ranking], ranking, sums, memory)
+
+
+def _estimate(rank: Numbers, ranking: str, sums: Mapping[str, Numbers], memory: Memory) -> Estimate:
+    """``sums``: the features of each way of summing, by its name. The pace of the first is that of the rest."""
+    rank_cost = _RANKING[ranking]
+    size = _dot(rank, rank_cost, "b_") + _CALL_BYTES + _JOIN_BYTES * (len(sums) - 1)
+    beside = _dot(rank, rank_cost, "i_") + _CALL_INSTRUCTIONS + _JOIN_INSTRUCTIONS * (len(sums) - 1)
+    instructions, cycles = beside, beside * _PACE[next(iter(sums))]
+    for way, total in sums.items():
+        size += _dot(total, _SUMMING[way], "b_")
+        own = _dot(total, _SUMMING[way], "i_")
+        instructions += own
+        cycles += own * _PACE[way] + _waits(way, total, own, memory)
+    return Estimate(round(size), round(instructions), round(cycles))
+
+
+def _waits(summing: str, total: Numbers, instructions: float, memory: Memory) -> float:
+    """Cycles that a way of summing waits for memory."""
     if summing == "branches":
         code = _NODE_ROOM * total["b_nodes"]
-        outside = max(0.0, 1.0 - memory.code / max(code, 1.0)) * _dot(total, sum_cost, "i_")
-        waits = outside * _FETCHED / memory.line * memory.fill * _misses(code, memory)
-    else:
-        tables = total["b_tables"]
-        reads = total["i_steps"] + total["i_trees"]
-        outside = reads if tables > memory.data else 0.0
-        waits = min(outside, tables / memory.line) * memory.fill * _misses(tables, memory)
-    return Estimate(round(size), round(instructions), round(instructions * _PACE[summing] + waits))
+        outside = max(0.0, 1.0 - memory.code / max(code, 1.0)) * instructions
+        return outside * _FETCHED / memory.line * memory.fill * _misses(code, memory)
+    tables = total["b_tables"]
+    outside = total["i_steps"] + total["i_trees"] if tables > memory.data else 0.0
+    return min(outside, tables / memory.line) * memory.fill * _misses(tables, memory)
 
 
 def _misses(size: float, memory: Memory) -> float:

@@ -21,8 +21,9 @@ from mcugen.trees.costs import WALK, Memory
 from mcugen.trees.decisions import decide_nodes
 from mcugen.trees.forest import LinearLeaves
 from mcugen.trees.layout import Layout, lay_out
-from mcugen.trees.leaves import LeafSource
+from mcugen.trees.leaves import LeafSource, PackedLeaves
 from mcugen.trees.lookup import make_lookup
+from mcugen.trees.mixed import Split, tables_of
 from mcugen.trees.ops import (
     Above,
     ArgMax,
@@ -35,10 +36,11 @@ from mcugen.trees.ops import (
     SumBranches,
     SumLeaves,
     SumLinear,
+    SumMixed,
     SumPacked,
     Transform,
 )
-from mcugen.trees.packed import make_words, pair_up, word_bits
+from mcugen.trees.packed import form_for, make_words
 from mcugen.trees.parts import Parts
 from mcugen.trees.ranking import Ranking
 from mcugen.trees.signals import InputSpec
@@ -191,19 +193,12 @@ class _Lowering:
     def sum_trees(self, ensemble: TreeEnsemble, tables: TreeTables, choices: Choices) -> None:
         leaves, operands = choices.leaves, (("rank",), ("score",), ensemble.loc)
         op: Summing
-        if choices.summing == "branches":
-            order = order_trees(tables, int(leaves.base.size), leaves.factor, not leaves.dtype.is_float)
-            op = SumBranches(*operands, tables, leaves, order)
+        if choices.split is not None:
+            op = _mixed(operands, tables, choices.split)
+        elif choices.summing == "branches":
+            op = _branches(operands, tables, leaves)
         elif choices.summing == "packed":
-            pairs = pair_up(tables)
-            bits = word_bits(tables, pairs)
-            if bits is None:
-                raise InternalError(str(ensemble.loc), "packed trees were chosen that do not fit their words")
-            order = np.lexsort(
-                (np.arange(tables.n_trees), -leaves.factor, np.arange(tables.n_trees) % leaves.base.size)
-            )
-            words = make_words(tables, pairs, bits, leaves.leaf[:, 0], order)
-            op = SumPacked(*operands, tables, leaves, bits, words)
+            op = _packed(operands, tables, leaves)
         else:
             op = SumLeaves(*operands, tables, leaves)
         fixed = not leaves.dtype.is_float
@@ -289,6 +284,30 @@ class _Lowering:
             outputs=(self._value,),
             bounds=self._bounds,
         )
+
+
+_Operands = tuple[tuple[str, ...], tuple[str, ...], Loc]
+
+
+def _branches(operands: _Operands, tables: TreeTables, leaves: PackedLeaves) -> SumBranches:
+    order = order_trees(tables, int(leaves.base.size), leaves.factor, not leaves.dtype.is_float)
+    return SumBranches(*operands, tables, leaves, order)
+
+
+def _packed(operands: _Operands, tables: TreeTables, leaves: PackedLeaves) -> SumPacked:
+    form = form_for(tables, int(np.abs(leaves.leaf.astype(np.int64)).max(initial=0)))
+    if form is None:
+        raise InternalError(str(operands[2]), "packed trees were chosen that do not fit their words")
+    pairs, bits = form
+    order = np.lexsort((np.arange(tables.n_trees), -leaves.factor, np.arange(tables.n_trees) % leaves.base.size))
+    words = make_words(tables, pairs, bits, leaves.leaf[:, 0], order)
+    return SumPacked(*operands, tables, leaves, bits, words)
+
+
+def _mixed(operands: _Operands, tables: TreeTables, split: Split) -> SumMixed:
+    code, words = (tables_of(tables, trees) for trees in split.trees)
+    sums = (_branches(operands, code, split.leaves[0]), _packed(operands, words, split.leaves[1]))
+    return SumMixed(*operands, tables, split.whole, *sums, *split.trees, *split.units)
 
 
 def _limit(threshold: float, kind: TensorType) -> float:

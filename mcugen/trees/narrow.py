@@ -23,6 +23,8 @@ from mcugen.trees.leaves import (
     tree_peak,
 )
 
+#: The largest constant that one instruction adds.
+SHORT_LEAF = 4095
 _MOST_OCTAVES = 10  # between the coarsest and the finest unit
 _FEW_OCTAVES = (0, 1, 2, 3)
 _FINER = 400  # tries
@@ -34,12 +36,14 @@ _STEPS = (0, 1, 2, 3, 4)
 class Narrow:
     """``most``: the largest magnitude of a leaf that is free; ``strict``: none may be larger, but units need not be
 
-    powers of two. ``error``: the bound of the score that is wanted (None: as the largest magnitude gives it).
+    powers of two. ``error``: the bound of the score that is wanted (None: as the largest magnitude gives it). No unit
+    need be finer than ``floor``.
     """
 
     most: int
     strict: bool
     error: float | None
+    floor: float = 0.0
 
 
 def score_spread(source: LeafSource, count: Array) -> float:
@@ -65,7 +69,7 @@ def narrow_leaves(source: LeafSource, wanted: Narrow) -> PackedLeaves | None:
     half = (source.high() / 2 - source.low() / 2)[:, 0]
     if not np.isfinite(half).all() or not 1e-200 < half.max(initial=0.0) < 1e200:
         return None
-    own = half / (wanted.most - 0.5)
+    own = np.maximum(half / (wanted.most - 0.5), wanted.floor)
     unit = np.maximum(own, own.max() / 2.0**_MOST_OCTAVES)
     found: PackedLeaves | None = None
     if wanted.strict:

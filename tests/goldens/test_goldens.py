@@ -27,6 +27,7 @@ GOLDENS: dict[str, tuple[str, dict[str, Any]]] = {
     "linear": ("linear.txt", {"output": "raw", "board": "none", "leaf": "float64", "input_dtype": "float64"}),
     "mean": ("mean.txt", {"output": "proba", "board": "none", "leaf": "float32", "ways": "search+tables"}),
     "fast": ("nan.txt", {"output": "raw", "board": "stm32h743", "ways": "coarse+branches"}),
+    "mixed": ("mean.txt", {"output": "raw", "board": "none", "ways": "search+mixed"}),
     "small": ("mean.txt", {"output": "raw", "board": "none", "ways": "lookup+packed"}),
 }
 

@@ -11,6 +11,7 @@ from mcugen.trees.ops.softmax import Softmax
 from mcugen.trees.ops.sum_branches import SumBranches
 from mcugen.trees.ops.sum_leaves import SumLeaves
 from mcugen.trees.ops.sum_linear import SumLinear
+from mcugen.trees.ops.sum_mixed import SumMixed
 from mcugen.trees.ops.sum_packed import SumPacked
 from mcugen.trees.ops.transform import Transform
 
@@ -21,6 +22,7 @@ MACHINE_OPS = (
     SumLeaves,
     SumBranches,
     SumPacked,
+    SumMixed,
     SumLinear,
     ScaleScores,
     DivideScores,
@@ -43,6 +45,7 @@ __all__ = [
     "SumBranches",
     "SumLeaves",
     "SumLinear",
+    "SumMixed",
     "SumPacked",
     "Transform",
 ]

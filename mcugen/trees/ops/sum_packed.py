@@ -65,6 +65,9 @@ class SumPacked(Summing):
         ok = rank.shape == (max(t.n_columns, 1),) and score.shape == (self._outputs,) and score.dtype is DType.I32
         ok = ok and leaves.leaf.shape == (t.column.size + t.n_trees, 1) and not t.has_sets
         ok = ok and self._outputs <= DType.U16.max and np.array_equal(np.sort(w.order), np.arange(t.n_trees))
+        # Words of the flag 0 are leaves, or are never reached.
+        flagged = w.words & ((1 << self.bits.flag) - 1) == 0
+        ok = ok and bool(np.all(flagged[w.leaf_of >= 0]))
         ok = ok and int(np.abs(leaves.leaf.astype(np.int64)).max()) <= self.bits.most
         if not ok:
             raise InternalError(str(self.loc), "SumPacked: tables do not fit the types of its operands")
@@ -80,24 +83,25 @@ class SumPacked(Summing):
     def _slots(self, rank: Array) -> Array:
         """(N, T) the word that each tree, as they stand, ends at."""
         b, words = self.bits, self.table.words.astype(np.int64)
+        coded = np.zeros((len(rank), 1 << b.column), np.int64)
+        coded[:, b.code(np.arange(rank.shape[1]))] = rank
         start = self.table.first[:-1]
         q = np.zeros((len(rank), start.size), np.int64)
         at = np.tile(start + 1, (len(rank), 1))
         while True:
             word = words[at]
-            distance = word & ((1 << b.distance) - 1)
-            row, tree = np.nonzero(distance)
+            row, tree = np.nonzero(word & ((1 << b.flag) - 1))
             if not row.size:
                 return at
             w = word[row, tree]
-            r = rank[row, (w >> b.distance) & ((1 << b.column) - 1)]
-            q[row, tree] += distance[row, tree]
+            r = coded[row, (w >> b.column_at) & ((1 << b.column) - 1)]
+            q[row, tree] += (w >> b.distance_at) & ((1 << b.distance) - 1)
             at[row, tree] = start[tree] + 2 * q[row, tree] + (r >= w >> (b.distance + b.column))
 
     def eval(self, *args: Array) -> tuple[Array, ...]:
         """(N, columns) ranks -> (N, K) scores."""
         word = self.table.words[self._slots(args[0])]
-        value = (word.view(np.int16) >> self.bits.distance).astype(np.int64)
+        value = (word.view(np.int16) >> self.bits.flag).astype(np.int64)
         out = np.tile(self.leaves.base.astype(np.int64), (len(value), 1))
         for i, t in enumerate(self.table.order.tolist()):
             out[:, t % self._outputs] += value[:, i] * self.leaves.factor[t]
@@ -119,9 +123,10 @@ class SumPacked(Summing):
         pair = np.zeros(level.size, np.int64)
         start = w.first[:-1]
         while sure < 3:
-            distance = w.words[level].astype(np.int64) & ((1 << self.bits.distance) - 1)
-            if not np.all(distance > 0):
+            word, bits = w.words[level].astype(np.int64), self.bits
+            if not np.all(word & ((1 << bits.flag) - 1)):
                 return sure
+            distance = (word >> bits.distance_at) & ((1 << bits.distance) - 1)
             sure += 1
             pair = pair + distance
             level = np.concatenate([start + 2 * pair, start + 2 * pair + 1])
@@ -135,7 +140,8 @@ class SumPacked(Summing):
     def items(self, prefix: str) -> tuple[Item, ...]:
         t = self.tables
         code = code_item(f"{prefix}_sum", _CODE_BYTES, 9 * t.steps[0] + 9 * t.n_trees, "walks the trees, adds leaves")
-        about = f"bits 0..{self.bits.distance - 1} distance, then column and rank, or leaf"
+        order = ("column", "distance") if self.bits.column_first else ("distance", "column")
+        about = f"from bit 0 on: {' and '.join(order)}, then rank; or, behind {self.bits.flag} bits of 0, a leaf"
         found = [code, table_item(f"{prefix}_nodes", "uint16_t", self.table.words, t.steps[0] + t.n_trees, about)]
         if not self._stride:
             sizes = self._sizes()
@@ -164,6 +170,10 @@ class SumPacked(Summing):
             "RANK": f"{prefix}_rank_t",
             "DISTANCE_BITS": str(b.distance),
             "COLUMN_BITS": str(b.column),
+            "FLAG_BITS": str(b.flag),
+            "DISTANCE_AT": str(b.distance_at),
+            "COLUMN_AT": str(b.column_at),
+            "COLUMNS_USED": f"{t.n_columns}u",
             "STRIDE": f"{self._stride}u",
             "SIZE": f"uint{8 * sizes.itemsize}_t",
             "SURE": str(self._sure),
