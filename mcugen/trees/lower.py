@@ -203,7 +203,7 @@ class _Lowering:
             op = SumLeaves(*operands, tables, leaves)
         fixed = not leaves.dtype.is_float
         kind = DType.I32 if fixed else leaves.dtype
-        if self._options.memory is not None:
+        if self._options.memory is not None and not isinstance(op, SumMixed) and op.takes_rows:
             row = self._types["rank"].dtype.size * max(tables.n_columns, 1) + kind.size * int(leaves.base.size)
             items = [i for part in (*self._ops, op) for i in part.items("m")]
             op = replace(op, block=block_rows(items, row, self._options.memory))

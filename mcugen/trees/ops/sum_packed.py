@@ -38,6 +38,11 @@ class SumPacked(Summing):
     block: int = 1
 
     @property
+    def takes_rows(self) -> bool:
+        """Only with leaves that the distance tells from nodes."""
+        return self.bits.flag == self.bits.distance
+
+    @property
     def bound_error(self) -> float:
         return self.leaves.bound.error
 
