@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mcugen.core.op import Op
 from mcugen.core.types import Model
 
 _HEAD_VALUES = 6
@@ -36,6 +37,8 @@ def _lines(name: str, value: Any, indent: str) -> list[str]:
     if is_dataclass(value) and not isinstance(value, type):
         inner = [line for f in fields(value) for line in _lines(f.name, getattr(value, f.name), indent + "    ")]
         return [f"{indent}{name}: {type(value).__name__}", *inner]
+    if isinstance(value, tuple) and value and all(isinstance(v, Op) for v in value):
+        return [line for i, op in enumerate(value) for line in _lines(f"{name}[{i}]", op, indent)]
     if isinstance(value, tuple) and len(value) > _HEAD_VALUES:
         return [f"{indent}{name}: {len(value)} of {value[:2]} ..."]
     return [f"{indent}{name}: {value.name if isinstance(value, Enum) else value}"]

@@ -139,6 +139,11 @@ class MachineOp(Op):
         return 1
 
     @property
+    def title(self) -> str:
+        """What a profile calls it: its class, or the layers that it stands for."""
+        return type(self).__name__
+
+    @property
     def scratch_bytes(self) -> int:
         """Bytes of scratch memory that the kernel needs while it runs."""
         return 0

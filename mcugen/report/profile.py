@@ -210,7 +210,7 @@ def _ops(
         # Steps of a window are those of several loops, of which one trip would not stand for all.
         steps = 0 if model.state_bytes and cost.macs else cost.worst_steps
         worst = worst_case(part, decoder, steps)
-        kind = type(ops[n]).__name__
+        kind = ops[n].title
         found.append(OpProfile(names[n], kind, mean, cost.macs, cost.steps, cost.worst_steps, worst, ops[n].floor))
     return tuple(found)
 

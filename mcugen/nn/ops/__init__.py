@@ -30,6 +30,7 @@ from mcugen.nn.ops.qrescale import QRescale
 from mcugen.nn.ops.qscale import QScale
 from mcugen.nn.ops.qsoftmax import QSoftmax
 from mcugen.nn.ops.qtable import QTable
+from mcugen.nn.ops.row_chain import RowChain
 
 MACHINE_OPS: tuple[type[MachineOp], ...] = (
     QConv,
@@ -52,6 +53,7 @@ MACHINE_OPS: tuple[type[MachineOp], ...] = (
     QDense16,
     QAdd16,
     QRescale,
+    RowChain,
     FConv,
     FDense,
     FBinary,
