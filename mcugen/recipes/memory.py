@@ -1,11 +1,13 @@
 """Which plan of a net's memory an export takes: the fastest, the smallest, or the fastest that fits.
 
-Plans differ in two things that cost instructions: whether depthwise layers read planes or interleaved channels (then a
-layer is computed in place), and how many pixels are packed before the weights are read.
+Plans differ in what costs instructions: whether depthwise layers read planes or interleaved channels (then a layer is
+computed in place), how many pixels are packed before the weights are read, and which layers are computed together by
+rows (``fusion.py``).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -13,15 +15,20 @@ from mcugen.core.op import MachineOp
 from mcugen.core.types import Model
 from mcugen.emit.parts import machine_ops
 from mcugen.errors import DoesNotFitError
+from mcugen.nn.estimate import instructions
 from mcugen.nn.ops.qconv import QConv
 from mcugen.nn.ops.qdepthwise import QDepthwise
+from mcugen.nn.ops.row_chain import RowChain
 from mcugen.nn.prune.prune import Pruned
 from mcugen.nn.quantize.quantize import Quantized
+from mcugen.recipes.fusion import SMALL_TILE, Fusion, Fusions
 from mcugen.recipes.prepared import ExportOptions
 from mcugen.target.arena import ArenaPlan, plan_arena
 
-#: Pixels of the smallest tile.
-_SMALL_TILE = 3
+#: The smallest arena may cost so many times the instructions of the fastest plan, as estimated.
+MOST_PRICE = 1.15
+#: Plans of one way to lay out a net that are tried in earnest: an arena may be larger than its values at one time.
+_TRIALS = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,12 +44,33 @@ class LoweredNet:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemoryPlan:
-    """The machine model that is exported, its arena, and how it was got in a few words."""
+    """The machine model that is exported, its arena, and how it was got in a few words.
+
+    ``price``: estimated instructions; ``fastest``: those of the fastest plan, where that was not taken.
+    """
 
     net: LoweredNet
     machine: Model
     arena: ArenaPlan
     about: str
+    price: float
+    fastest: float | None = None
+
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """For people: what was given for less memory; nothing where the fastest plan was taken."""
+        if self.fastest is None:
+            return ()
+        more = f"about {100 * (self.price / self.fastest - 1):.0f} % more instructions than the fastest plan"
+        return (("memory", f"{self.about}; {more}"),)
+
+    def details(self) -> tuple[str, ...]:
+        """The layers that are computed together, and the rows that are kept of each."""
+        lines = []
+        for op in self.machine.ops:
+            if isinstance(op, RowChain):
+                rows = ", ".join(f"{v} {n}" for v, n in zip(op.inner, op.schedule.rows, strict=False))
+                lines.append(f"by rows: {op.loc.item}: {op.scratch_bytes:,} bytes; rows kept: {rows}")
+        return tuple(lines)
 
 
 def choose_memory(options: ExportOptions, lower: Callable[[bool], LoweredNet]) -> MemoryPlan:
@@ -54,15 +82,80 @@ def choose_memory(options: ExportOptions, lower: Callable[[bool], LoweredNet]) -
     planes = _roomy(_planned(net, net.pruned.machine, "fastest layout"))
     if options.optimize != "ram" and (options.max_ram is None or planes.arena.size <= options.max_ram):
         return planes
-    net = lower(True)
-    interleaved = _planned(net, _changed(net.pruned.machine, _whole), "depthwise layers in place")
-    plans = [planes, _small(planes), interleaved, _small(interleaved)]
-    best = min(plans, key=lambda p: p.arena.size)
-    if options.max_ram is not None and best.arena.size > options.max_ram:
-        raise too_small(options.max_ram, best.arena)
-    if options.optimize == "ram" or options.max_ram is None:
-        return best
-    return next(p for p in plans if p.arena.size <= options.max_ram)
+    other = lower(True)
+    interleaved = _planned(other, _changed(other.pruned.machine, _whole), "depthwise layers in place")
+    plain = [planes, _small(planes), interleaved, _small(interleaved)]
+    searches = [
+        (plan, Fusions(plan.machine, ports=plan.net.ports))
+        for plan in (_planned(net, net.pruned.machine, ""), interleaved)
+    ]
+    if options.optimize == "ram":
+        found = [*plain, *(p for s in searches for p in _smallest(*s, MOST_PRICE * planes.price))]
+        best = min(found, key=lambda p: (p.arena.size, p.price))
+        if options.max_ram is None or best.arena.size <= options.max_ram:
+            return _beside(best, planes)
+    allowed = planes.arena.size if options.max_ram is None else options.max_ram
+    fitting = [p for p in plain if p.arena.size <= allowed]
+    fitting += [p for s in searches for p in _cheapest(*s, allowed)]
+    if not fitting:
+        found = [*plain, *(p for s in searches for p in _smallest(*s, math.inf))]
+        least = min(found, key=lambda p: p.arena.size)
+        if least.arena.size > allowed:
+            raise too_small(allowed, least.arena)
+        fitting = [least]
+    return _beside(min(fitting, key=lambda p: (p.price, p.arena.size)), planes)
+
+
+def _beside(plan: MemoryPlan, fastest: MemoryPlan) -> MemoryPlan:
+    """With what the fastest plan costs, if it is another, and made faster where the arena has room for it."""
+    return plan if plan is fastest else replace(_roomy(plan), fastest=fastest.price)
+
+
+def _smallest(plan: MemoryPlan, fusions: Fusions, allowed: float) -> list[MemoryPlan]:
+    """The smallest ways to run a plan for the price."""
+    fusion, limits = fusions.smallest(allowed), dict[int, int]()
+    found: list[MemoryPlan] = []
+    while fusion is not None and fusion.price <= allowed and len(found) < _TRIALS:
+        found.append(_fused(plan, fusion))
+        bound = found[0].arena.lower_bound
+        if found[-1].arena.size <= bound:
+            break
+        # Values do not pack: layers whose scratch stands above the bound get less room.
+        limits |= _less_room(fusion, found[-1].arena, bound)
+        fusion = fusions.cheapest(max(fusion.peaks), limits)
+    return found
+
+
+def _less_room(fusion: Fusion, arena: ArenaPlan, bound: int) -> dict[int, int]:
+    """By layer, the bytes with which its op would keep below the bound, its values being where they are."""
+    limits: dict[int, int] = {}
+    for op, (first, end), peak, place in zip(
+        machine_ops(fusion.machine), fusion.spans, fusion.peaks, arena.scratch, strict=True
+    ):
+        above = 0 if place is None else place + op.scratch_bytes - bound
+        if above > 0:
+            limits |= dict.fromkeys(range(first, end), peak - above)
+    return limits
+
+
+def _cheapest(plan: MemoryPlan, fusions: Fusions, allowed: int) -> list[MemoryPlan]:
+    """The cheapest way to run a plan that fits, if one is found."""
+    room = allowed
+    for _ in range(_TRIALS):
+        fusion = fusions.cheapest(room)
+        if fusion is None:
+            return []
+        found = _fused(plan, fusion)
+        if found.arena.size <= allowed:
+            return [found]
+        room -= max(found.arena.size - allowed, allowed // 64)
+    return []
+
+
+def _fused(plan: MemoryPlan, fusion: Fusion) -> MemoryPlan:
+    names = [op.loc.item for op in fusion.machine.ops if isinstance(op, RowChain)]
+    texts = [plan.about] * bool(plan.about) + [f"by rows: {'; '.join(names)}"] * bool(names)
+    return _planned(plan.net, fusion.machine, ", ".join(texts) or "small tiles")
 
 
 def too_small(allowed: int, smallest: ArenaPlan) -> DoesNotFitError:
@@ -75,7 +168,10 @@ def too_small(allowed: int, smallest: ArenaPlan) -> DoesNotFitError:
 
 
 def _planned(net: LoweredNet, machine: Model, about: str) -> MemoryPlan:
-    return MemoryPlan(net, machine, plan_arena(machine, machine_ops(machine), ports=net.ports), about)
+    ops = machine_ops(machine)
+    return MemoryPlan(
+        net, machine, plan_arena(machine, ops, ports=net.ports), about, sum(instructions(op) for op in ops)
+    )
 
 
 def _roomy(plan: MemoryPlan) -> MemoryPlan:
@@ -84,7 +180,7 @@ def _roomy(plan: MemoryPlan) -> MemoryPlan:
     for room in (_free, _largest_gap):
         ops = []
         for i, op in enumerate(machine_ops(plan.machine)):
-            ops.append(op.with_room(room(plan.arena, i)) if isinstance(op, QConv | QDepthwise) else op)
+            ops.append(op.with_room(room(plan.arena, i)) if isinstance(op, QConv | QDepthwise | RowChain) else op)
         wide = _planned(plan.net, replace(plan.machine, ops=tuple(ops)), plan.about)
         if wide.arena.size <= plan.arena.size:
             return wide
@@ -123,7 +219,7 @@ def _whole(op: MachineOp) -> MachineOp:
 
 
 def _small_tile(op: MachineOp) -> MachineOp:
-    return replace(op, tile=_SMALL_TILE) if isinstance(op, QConv) else op
+    return replace(op, tile=SMALL_TILE) if isinstance(op, QConv) else op
 
 
-__all__ = ["LoweredNet", "MemoryPlan", "choose_memory", "too_small"]
+__all__ = ["MOST_PRICE", "LoweredNet", "MemoryPlan", "choose_memory", "too_small"]

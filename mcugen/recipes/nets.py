@@ -74,7 +74,7 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
     progress("lowering" if options.float32 else "quantizing")
     own = None if options.calib is None else load_net_samples(options.calib, source)
     if options.float32:
-        quantized, pruned, (full, arena) = None, None, _floats(source, shapes, options)
+        quantized, pruned, plan, (full, arena) = None, None, None, _floats(source, shapes, options)
         machine = full
     else:
         plan = choose_memory(options, _lowerer(source, shapes, own, options))
@@ -114,8 +114,16 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
         spend_ram=False,  # weights stay in flash: the fast RAM is the arena's
         move_kernels=options.optimize != "ram",
         title=describe_net(source),
-        facts=(*facts_of(machine, ops, arena, loss, NetCoverage(used, len(x) - used)), *_removed(pruned)),
-        details=(*(layer_lines(loss[0]) if isinstance(loss, tuple) else ()), *(pruned.lines() if pruned else ())),
+        facts=(
+            *facts_of(machine, ops, arena, loss, NetCoverage(used, len(x) - used)),
+            *_removed(pruned),
+            *(plan.facts() if plan else ()),
+        ),
+        details=(
+            *(layer_lines(loss[0]) if isinstance(loss, tuple) else ()),
+            *(pruned.lines() if pruned else ()),
+            *(plan.details() if plan else ()),
+        ),
         against="float32 reference" if options.float32 else "integer reference",
     )
 
