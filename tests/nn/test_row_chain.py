@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from machine_nets import Image as Value
 from machine_nets import Maker
-from plain_rig import RUNTIME, WARNINGS, Case, check_board, check_c
+from plain_rig import RUNTIME, SANITIZE, WARNINGS, Case, _objects, check_board, check_c
 
 from mcugen.core.op import Names
 from mcugen.core.passes import check_model, evaluate
@@ -153,11 +153,11 @@ def check_schedule(op: RowChain) -> None:
 
 def test_c_of_random_chains(tmp_path: Path) -> None:
     """Sanitized, with clang and without intrinsics: the bits of eval, in scratch memory of the planned size."""
-    check_c([case(seed, 1 + seed % 8)[1] for seed in range(80)], tmp_path)
+    check_c([case(seed, 1 + seed % 8)[1] for seed in range(48)], tmp_path)
 
 
 def test_c_on_the_board(tmp_path: Path) -> None:
-    check_board([case(seed, 2 + seed % 7)[1] for seed in range(200, 230)], tmp_path)
+    check_board([case(seed, 2 + seed % 7)[1] for seed in range(200, 220)], tmp_path)
 
 
 @pytest.mark.slow
@@ -179,8 +179,8 @@ def lagging(seeds: range) -> list[tuple[RowChain, tuple[np.ndarray, ...]]]:
 
 def test_the_output_over_the_input(tmp_path: Path) -> None:
     """As the arena places them: the output starts lag bytes before the input, and takes over its memory; poisoned."""
-    chains = lagging(range(300, 380))
-    assert len(chains) > 25
+    chains = lagging(range(300, 360))
+    assert len(chains) > 20
     assert sum(op.lag == 0 for op, _ in chains) > 3
     definitions, body, includes, expected = [], [], set(), []
     for i, (op, xs) in enumerate(chains):
@@ -201,11 +201,8 @@ def test_the_output_over_the_input(tmp_path: Path) -> None:
     head = ["#include <stdio.h>", "#include <string.h>", *(f'#include "{h}"' for h in sorted(includes))]
     source, program = tmp_path / "lag.c", tmp_path / "lag"
     source.write_text("\n".join([*head, *definitions, "int main(void)\n{", *body, "return 0;\n}\n"]), encoding="utf-8")
-    sources = [str(p) for p in sorted((RUNTIME / "src").glob("mcg_nn_*.c"))]
-    flags = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *WARNINGS, f"-I{RUNTIME / 'include'}"]
-    subprocess.run(
-        ["gcc", *flags, str(source), *sources, str(RUNTIME / "src" / "mcg_scores.c"), "-o", str(program)], check=True
-    )
+    flags = [*SANITIZE, "-O0", *WARNINGS, f"-I{RUNTIME / 'include'}"]
+    subprocess.run(["gcc", *flags, str(source), *_objects("sanitized"), "-o", str(program)], check=True)
     done = subprocess.run([str(program)], capture_output=True, check=True)
     np.testing.assert_array_equal(np.frombuffer(done.stdout, np.int8), np.concatenate(expected))
 
