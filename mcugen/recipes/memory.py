@@ -90,7 +90,8 @@ def choose_memory(options: ExportOptions, lower: Callable[[bool], LoweredNet]) -
         for plan in (_planned(net, net.pruned.machine, ""), interleaved)
     ]
     if options.optimize == "ram":
-        found = [*plain, *(p for s in searches for p in _smallest(*s, MOST_PRICE * planes.price))]
+        limit = MOST_PRICE * planes.price
+        found = [*(p for p in plain if p.price <= limit), *(p for s in searches for p in _smallest(*s, limit))]
         best = min(found, key=lambda p: (p.arena.size, p.price))
         if options.max_ram is None or best.arena.size <= options.max_ram:
             return _beside(best, planes)
