@@ -9,6 +9,7 @@ from mcugen.core.store import pack
 from mcugen.core.types import Model
 from mcugen.nn.ops import MACHINE_OPS
 from mcugen.nn.ops.recurrent_math import Gates
+from mcugen.nn.ops.strip_layers import Image
 from mcugen.nn.requant import Requant
 from mcugen.nn.source import SOURCE_OPS
 
@@ -25,7 +26,7 @@ class NetReferences:
 
 #: Every class that such a file may hold, by name.
 REGISTRY: dict[str, type] = {name: getattr(core_types, name) for name in _CORE}
-REGISTRY |= {c.__name__: c for c in (*MACHINE_OPS, *SOURCE_OPS, Gates, Requant, NetReferences)}
+REGISTRY |= {c.__name__: c for c in (*MACHINE_OPS, *SOURCE_OPS, Gates, Image, Requant, NetReferences)}
 
 
 def net_reference_bytes(source: Model, machine: Model) -> bytes:

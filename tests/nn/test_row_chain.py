@@ -16,6 +16,7 @@ from plain_rig import RUNTIME, SANITIZE, WARNINGS, Case, _objects, check_board, 
 
 from mcugen.core.op import Names
 from mcugen.core.passes import check_model, evaluate
+from mcugen.core.store import unpack
 from mcugen.core.types import DType, TensorType
 from mcugen.ctext.arrays import array_rows
 from mcugen.emit.parts import machine_ops
@@ -25,6 +26,7 @@ from mcugen.nn.ops.qconv import QConv
 from mcugen.nn.ops.qdepthwise import QDepthwise
 from mcugen.nn.ops.row_chain import MOST_LAYERS, RowChain
 from mcugen.nn.ops.strip_schedule import StripLayer, schedule_of
+from mcugen.nn.stored import REGISTRY, net_reference_bytes
 from mcugen.target.arena import plan_arena
 
 KINDS = ("conv", "point", "deep", "table", "max", "avg", "residual", "shortcut")
@@ -269,6 +271,18 @@ def test_broken_fields_are_our_bug(change: dict[str, object], message: str) -> N
     op.check(m.types)
     with pytest.raises((InternalError, IndexError), match=message):
         replace(op, **change).check(m.types)
+
+
+def test_stored_and_read_again() -> None:
+    """The reference beside an export holds the chain, its layers and what lies between them."""
+    m, op = chain(11, 5)
+    model = m.model(Value(op.outputs[0], (1, 1, 1), False, m.x.q))
+    packed = net_reference_bytes(model, fused(model, {(0, len(op.layers)): op}))
+    again = unpack(packed, {"NetReferences": REGISTRY}, "test").machine
+    check_model(again, "reading")
+    (x,) = inputs_of(m, op, 3)
+    np.testing.assert_array_equal(again.ops[0].eval(x[None])[0], op.eval(x[None])[0])
+    assert again.ops[0].scratch_bytes == op.scratch_bytes
 
 
 def test_costs_are_those_of_the_layers() -> None:
