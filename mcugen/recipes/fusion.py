@@ -21,10 +21,16 @@ from mcugen.target.arena import ALIGN
 
 #: Layers of a run, at most. Longer ones gain little: every layer adds rows that wait.
 _LONGEST = 12
-#: Pixels that a call computes at least, and pixels that are packed at a time (0: as many as pay).
-_VARIANTS = ((1, 3), (1, 0), (24, 0), (48, 0))
-#: Pixels of the smallest tile.
-SMALL_TILE = 3
+#: Pixels that a call computes at least, and whether as few as possible are packed at a time.
+_VARIANTS = ((1, True), (1, False), (24, False), (48, False))
+
+
+def small_tile(op: MachineOp) -> MachineOp:
+    """A convolution with the smallest tile that its kernel takes: that of a layer of one pixel."""
+    if not isinstance(op, QConv):
+        return op
+    one = replace(op, out_shape=(op.out_shape[0], 1, 1), tile=0)
+    return replace(op, tile=int(one.descriptor()["tile"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,21 +145,21 @@ class Fusions:
     def _single(self, i: int) -> tuple[_Run, ...]:
         op = self._ops[i]
         ways = [op]
-        if isinstance(op, QConv) and op.tile != SMALL_TILE:
-            ways.append(replace(op, tile=SMALL_TILE))
+        if isinstance(op, QConv):
+            ways.append(small_tile(op))
         return tuple(_Run(i, i + 1, way, self._peak(i, i + 1, way), instructions(way)) for way in ways)
 
     def _chains(self, first: int, end: int) -> tuple[_Run, ...]:
         if (first, end) not in self._runs:
-            made, seen = [], set[tuple[object, int]]()
-            for pixels, tile in _VARIANTS:
-                ops = [replace(op, tile=tile) if isinstance(op, QConv) else op for op in self._ops[:end]]
-                ops += self._ops[end:]
+            made, seen = [], set[tuple[object, bool]]()
+            for pixels, small in _VARIANTS:
+                layers = self._ops[first:end]
+                ops = (*self._ops[:first], *(map(small_tile, layers) if small else layers), *self._ops[end:])
                 chain = chain_of(self._machine, ops, self._images, (first, end), pixels)
                 if chain is None:
                     break
-                if (chain.strip_layers, tile) not in seen:  # wide rows hold as many pixels as any variant asks for
-                    seen.add((chain.strip_layers, tile))
+                if (chain.strip_layers, small) not in seen:  # wide rows hold as many pixels as any variant asks for
+                    seen.add((chain.strip_layers, small))
                     chain = chain.with_room(chain.scratch_bytes)  # the largest scratch serves all layers
                     made.append(_Run(first, end, chain, self._peak(first, end, chain), instructions(chain)))
             self._runs[first, end] = tuple(made)

@@ -21,7 +21,7 @@ from mcugen.nn.ops.qdepthwise import QDepthwise
 from mcugen.nn.ops.row_chain import RowChain
 from mcugen.nn.prune.prune import Pruned
 from mcugen.nn.quantize.quantize import Quantized
-from mcugen.recipes.fusion import SMALL_TILE, Fusion, Fusions
+from mcugen.recipes.fusion import Fusion, Fusions, small_tile
 from mcugen.recipes.prepared import ExportOptions
 from mcugen.target.arena import ArenaPlan, plan_arena
 
@@ -208,7 +208,7 @@ def _gaps(arena: ArenaPlan, i: int) -> list[int]:
 
 
 def _small(plan: MemoryPlan) -> MemoryPlan:
-    return _planned(plan.net, _changed(plan.machine, _small_tile), f"{plan.about}, small tiles")
+    return _planned(plan.net, _changed(plan.machine, small_tile), f"{plan.about}, small tiles")
 
 
 def _changed(machine: Model, change: Callable[[MachineOp], MachineOp]) -> Model:
@@ -217,10 +217,6 @@ def _changed(machine: Model, change: Callable[[MachineOp], MachineOp]) -> Model:
 
 def _whole(op: MachineOp) -> MachineOp:
     return replace(op, whole=True) if isinstance(op, QDepthwise) and not op.in_planar else op
-
-
-def _small_tile(op: MachineOp) -> MachineOp:
-    return replace(op, tile=SMALL_TILE) if isinstance(op, QConv) else op
 
 
 __all__ = ["MOST_PRICE", "LoweredNet", "MemoryPlan", "choose_memory", "too_small"]
