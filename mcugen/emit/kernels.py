@@ -49,7 +49,7 @@ def kernel_items(name: str, ops: Sequence[MachineOp]) -> tuple[Item, ...]:
     Reads: each line once. Loops read a line again, and find it in the cache.
     """
     calls: Counter[str] = Counter()
-    for found in calls_of(name, ops):
+    for found in calls_of(name, ops, inside=True):
         calls += found
     known = [k for s, k in ((s, kernels().get(s)) for s in calls) if k is not None]
     return tuple(_item(k, calls[k.symbol]) for k in known)
