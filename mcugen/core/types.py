@@ -73,7 +73,7 @@ class Loc:
     item: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.item}" if self.item else self.file
+        return f"{self.file}: {self.item}" if self.item else self.file
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ class SectionFacts:
     def text(self) -> str:
         """One line."""
         poles = f"pole {pole_text(self.pole)} (wanted {pole_text(self.wanted_pole)})"
-        return f"section {self.source}: post-shift {self.post_shift}, scale {self.scale:g}, peak {self.l1:.3f}, {poles}"
+        return f"section {self.source + 1}: post-shift {self.post_shift}, scale {self.scale:g}, peak {self.l1:.3f}, {poles}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ def iir_candidate(kind: str, rows: Array, situation: Situation, place: Place) ->
         op32 = BiquadF32(*taken, _f32(rows), (0,) * len(rows))
         exact = op32.coefficients.astype(np.float64)
         for i, row in enumerate(exact):
-            _require(abs(poles(row)[0]) < 1.0, f"section {i} is unstable once rounded to float32")
+            _require(abs(poles(row)[0]) < 1.0, f"section {i + 1} is unstable once rounded to float32")
         steps = settle_steps(rows)
         gains = [l1(impulse(rows[: i + 1], steps)) for i in range(len(rows))]
         peak = gains[-1] * situation.peak * (1 + 1e-6)

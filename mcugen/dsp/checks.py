@@ -104,12 +104,15 @@ def check_sections(where: str, sos: Array) -> None:
         raise InputError(where, f"sos of shape {s.shape}", "one row b0, b1, b2, a0, a1, a2 for each section")
     _finite(where, s.reshape(-1), "sos")
     if (s[:, 3] == 0.0).any():
-        raise InputError(where, f"a0 of section {int(np.argmin(np.abs(s[:, 3])))} is 0", "divide the row by another a0")
+        zero = int(np.argmin(np.abs(s[:, 3])))
+        raise InputError(where, f"a0 of section {zero + 1} is 0", "divide the row by another a0")
     rows = rows_of(s)
     for i, row in enumerate(rows):
         p = poles(row)[0]
         if not stable(float(row[3]), float(row[4]), 1.0):
-            raise InputError(where, f"section {i} is unstable: pole {pole_text(p)}", "poles lie inside the unit circle")
+            raise InputError(
+                where, f"section {i + 1} is unstable: pole {pole_text(p)}", "poles lie inside the unit circle"
+            )
     if settle_steps(rows) >= MOST_STEPS:
         p = max((poles(row)[0] for row in rows), key=abs)
         hint = "decimate first, or raise the cut-off: this filter needs more than 300000 samples to settle"

@@ -160,12 +160,14 @@ def _linear(op: LinearSource, state: Lowered, wanted: str, max_error: float | No
 
 def _no_type(op: LinearSource, trials: list[Trial], wanted: str, limit: float) -> InputError:
     if wanted != AUTO:
-        return InputError(str(op.loc), f"type {wanted}: {trials[-1].refused}", "choose a wider type, or auto")
+        return InputError(
+            str(op.loc), f"type {wanted}: {trials[-1].refused}", "choose a wider arithmetic in [signal], or auto"
+        )
     best = min((t.probe.error for t in trials if t.probe is not None), default=None)
     if best is None:
         return InputError(str(op.loc), f"no type can hold the filter; {trials[-1].type}: {trials[-1].refused}")
     what = f"no type stays within an error of {limit:.4g}; the best has {best:.4g}"
-    return InputError(str(op.loc), what, "allow a larger max-error")
+    return InputError(str(op.loc), what, "allow a larger max_error in [signal]")
 
 
 def _possible(dtype: DType, wanted: str) -> tuple[str, ...]:
@@ -241,7 +243,7 @@ def _report(op: LinearSource, s: Signal, c: Candidate, trials: tuple[Trial, ...]
     if c.clips:
         notes.append(f"the result clips for some inputs: it can reach {gains[0]:.4g} times the input's peak")
     if all(t.refused for t in trials):
-        notes.append(f"the error is above {limit:.4g}: choose a wider type, or auto")
+        notes.append(f"the error is above {limit:.4g}: choose a wider arithmetic in [signal], or auto")
     noise = None if c.noise is None else c.noise * scale
     names = tuple(s.names[i] for i in op.channels)
     kind = type(op).__name__

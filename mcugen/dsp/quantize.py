@@ -99,7 +99,7 @@ def _quantized(
     for i, row in enumerate(scaled):
         p = post_shift(row, bits)
         if p > most_shift:
-            raise RefusedError(f"section {order[i]} needs a post-shift of {p}, more than {most_shift}")
+            raise RefusedError(f"section {order[i] + 1} needs a post-shift of {p}, more than {most_shift}")
         q = np.rint(row * 2.0 ** (bits - p)).astype(np.int64)
         _require_stable(q, p, bits, order[i])
         integers.append(q)
@@ -147,7 +147,7 @@ def _require_stable(q: Array, p: int, bits: int, section: int) -> None:
     """RefusedError unless the quantized section is stable; exact, in integers."""
     if not stable(int(q[3]), int(q[4]), 2 ** (bits - p)):
         pole = poles(np.asarray(q * 2.0 ** (p - bits)))[0]
-        raise RefusedError(f"section {section} is unstable once quantized: pole {pole_text(pole)}")
+        raise RefusedError(f"section {section + 1} is unstable once quantized: pole {pole_text(pole)}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from mcugen.core.op import Item, MachineOp, op_prefixes
 from mcugen.core.ports import ArenaPorts
 from mcugen.core.types import Model, TensorType
@@ -172,11 +174,16 @@ def is_quantized(t: TensorType) -> bool:
     return t.q is not None and t.dtype.label in _QUANTIZED
 
 
+def _nearest(scale: float) -> float:
+    """The scale as float32: those of nets are, those of signal chains are the user's doubles."""
+    return float(np.float32(scale))
+
+
 def quantize_call(x: TensorType, name: str = "x") -> str:
     """The statement of NAME_quantize; empty where there is none."""
     if x.q is None or not is_quantized(x):
         return ""
-    scale = float32_literal(x.q.scale)
+    scale = float32_literal(_nearest(x.q.scale))
     return f"mcg_quantize_{_QUANTIZED[x.dtype.label]}(real, {scale}, {x.q.zero_point}, {name}, {x.count}u);"
 
 
@@ -184,5 +191,5 @@ def dequantize_call(y: TensorType, name: str = "y") -> str:
     """The statement of NAME_dequantize; empty where there is none."""
     if y.q is None or not is_quantized(y):
         return ""
-    scale = float32_literal(y.q.scale)
+    scale = float32_literal(_nearest(y.q.scale))
     return f"mcg_dequantize_{_QUANTIZED[y.dtype.label]}({name}, {scale}, {y.q.zero_point}, real, {y.count}u);"

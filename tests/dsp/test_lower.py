@@ -315,10 +315,10 @@ BAD = {
     "nan": (fir([0.5, np.nan]), r"taps\[1\] is nan"),
     "inf": (iir(np.array([1, 0, np.inf, 1, 0, 0])), r"sos\[2\] is inf"),
     "all zero": (fir([0.0, 0.0]), "all taps are zero"),
-    "unstable": (iir(np.array([1, 0, 0, 1, -2.1, 1.2])), r"section 0 is unstable: pole 1.05 .*magnitude 1.0954451"),
-    "on the circle": (iir(np.array([1, 0, 0, 1, -2, 1])), "section 0 is unstable: pole 1"),
+    "unstable": (iir(np.array([1, 0, 0, 1, -2.1, 1.2])), r"section 1 is unstable: pole 1.05 .*magnitude 1.0954451"),
+    "on the circle": (iir(np.array([1, 0, 0, 1, -2, 1])), "section 1 is unstable: pole 1"),
     "near the circle": (iir(np.array([1, 0, 0, 1, -0.9999999, 0])), "too close to the unit circle"),
-    "a0": (iir(np.array([1, 0, 0, 0, 0, 0])), "a0 of section 0 is 0"),
+    "a0": (iir(np.array([1, 0, 0, 0, 0, 0])), "a0 of section 1 is 0"),
     "shape": (iir(np.array([[1.0, 2.0]])), r"sos of shape \(1, 2\)"),
     "weights": (WeightedAverage(("x",), ("y",), LOC, (0,), np.array([1.0, -1.0])), "sum to zero"),
     "window": (MovingAverage(("x",), ("y",), LOC, (0,), 0), "a window of 0 samples"),
@@ -340,12 +340,13 @@ def test_bad_filters_are_one_line(name: str) -> None:
     with pytest.raises(InputError, match=text) as caught:
         lowered(op)
     assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith("filter.toml:filter[0]: ")
+    assert str(caught.value).startswith("filter.toml: filter[0]: ")
 
 
 def test_forced_types_that_cannot_hold_the_filter() -> None:
     slow = iir(signal.butter(4, 0.002, output="sos"))
-    with pytest.raises(InputError, match=r"unstable once quantized: pole .* \(choose a wider type, or auto\)"):
+    text = r"unstable once quantized: pole .* \(choose a wider arithmetic in \[signal\], or auto\)"
+    with pytest.raises(InputError, match=text):
         lowered(slow, kind="q15")
     with pytest.raises(InputError, match="q15 filters take int16 samples, not int32"):
         lowered(fir([0.5]), DType.I32, "q15")

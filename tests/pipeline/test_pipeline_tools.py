@@ -43,7 +43,7 @@ def test_command_line(chain: Path, tmp_path: Path) -> None:
         "butter on ax in q15: error",
         "300 of your samples",
         "300 samples of yours: against the float pipeline: mean distance",
-        "chain.toml:[[filter]] 1: butter: Iir on ax in q15 (error allowed",
+        "chain.toml: [[filter]] 1: butter: Iir on ax in q15 (error allowed",
     ):
         assert text in done.out, text
     assert sorted(p.name for p in (tmp_path / "ir").iterdir()) == ["00_source.txt", "01_lower.txt"]

@@ -53,14 +53,14 @@ def chain_of(tables: schema.PipelineTables, file: str, name: str, sha256: str, p
     if tables.window is not None and tables.feature:
         items = _features(tables, file, channels, rate)
         check_features(f"{file}: [window]", tables.window.length, tables.window.step, items, len(names))
-        ops.append(Features((value,), ("x",), Loc(file, "window"), tables.window.length, tables.window.step, items))
+        ops.append(Features((value,), ("x",), Loc(file, "[window]"), tables.window.length, tables.window.step, items))
         names, value = tuple(i.name for i in items), "x"
         shapes["x"] = (len(names),)
     elif tables.window is not None:
         length, step = tables.window.length, tables.window.step
         if length > MAX_LENGTH:
             raise InputError(f"{file}: [window]", f"a window of {length} samples: 1 to {MAX_LENGTH} are possible")
-        ops.append(Frames((value,), ("x",), Loc(file, "window"), length, step, planar))
+        ops.append(Frames((value,), ("x",), Loc(file, "[window]"), length, step, planar))
         value, shapes["x"] = "x", frame_shape(len(names), length, planar)
     features = tuple(
         Feature(c.name, None if tables.signal.dtype == "float32" else c.scale, c.offset, low=c.low, high=c.high)
