@@ -70,14 +70,15 @@ class SectionFacts:
     def text(self) -> str:
         """One line."""
         poles = f"pole {pole_text(self.pole)} (wanted {pole_text(self.wanted_pole)})"
-        return f"section {self.source + 1}: post-shift {self.post_shift}, scale {self.scale:g}, peak {self.l1:.3f}, {poles}"
+        sizes = f"post-shift {self.post_shift}, scale {self.scale:g}, peak {self.l1:.3f}"
+        return f"section {self.source + 1}: {sizes}, {poles}"
 
 
 @dataclass(frozen=True, slots=True)
 class FilterReport:
     """How one filter was lowered.
 
-    ``type``: q15, q31, 32x64, float32, or ``exact`` where no coefficient is rounded. ``l1`` and ``l_inf``: largest
+    ``type``: q15, q31, 32x64, float32, float64, ``exact`` where no coefficient is rounded. ``l1``, ``l_inf``: largest
     gains for any input and for a sine. ``guard_bits``: doublings left before the proven peak leaves the type; below 0
     the result can clip, which is told in ``notes``. ``noise``: proven bound on the sum of all roundings, in the unit of
     the signal.
@@ -115,27 +116,38 @@ class FilterReport:
 class Bench:
     """Inputs that a filter is measured on: integers (or float32) of one channel a column. ``step`` lies in the middle.
 
-    ``data``: (T, C), the user's or a chirp; ``steps``: (2 n, 1), n samples of ``step``, then n of 0.
+    ``data``: (T, C), the user's or a chirp; ``steps``: (2 n, 1), n samples of ``step``, then n of 0. ``tone`` (n, 1): a
+    sine where the filter is loudest, for filters of which the others see next to nothing: ``loud`` is how far it goes.
     """
 
     data: Array
     steps: Array
     step: float
+    tone: Array
+    loud: float
 
 
-def bench(dtype: DType, peak: float, settle: int, data: Array | None) -> Bench:
-    """``peak``: the largest magnitude of a sample; ``settle``: samples until the filter is at rest; ``data`` (T, C)."""
+def bench(dtype: DType, peak: float, settle: int, data: Array | None, loudest: tuple[float, float]) -> Bench:
+    """``peak``: the largest magnitude of a sample; ``settle``: samples until the filter is at rest; ``data`` (T, C).
+    ``loudest``: the largest gain for a sine, and where, in radians a sample."""
     top = min(peak, 1e30 if dtype.is_float else dtype.max)
     step = top * 20000 / 32767 if dtype.is_float else float(round(top * 20000 / 32767))
     n = min(max(settle, 64), _MOST_SETTLING)
     steps = np.concatenate([np.full(n, step), np.zeros(n)])[:, None].astype(dtype.np)
+    # A cosine: at half the sampling rate a sine is silent.
+    tone = _samples(dtype, 0.9 * top * np.cos(loudest[1] * np.arange(n)))
+    loud = 0.9 * top * loudest[0]
     if data is not None and len(data):
-        return Bench(np.asarray(data[:_MOST_DATA], dtype.np), steps, step)
+        return Bench(np.asarray(data[:_MOST_DATA], dtype.np), steps, step, tone, loud)
     t = np.arange(_CHIRP) / _CHIRP
     # From 0 to half the sampling rate, at 9/10 of the peak.
     chirp = 0.9 * top * np.sin(0.5 * np.pi * _CHIRP * t * t)
-    rounded = chirp if dtype.is_float else np.rint(chirp)
-    return Bench(rounded[:, None].astype(dtype.np), steps, step)
+    return Bench(_samples(dtype, chirp), steps, step, tone, loud)
+
+
+def _samples(dtype: DType, real: Array) -> Array:
+    """(T,) to (T, 1) of the type."""
+    return np.asarray((real if dtype.is_float else np.rint(real))[:, None].astype(dtype.np))
 
 
 def probe(
@@ -151,7 +163,10 @@ def probe(
     parts += [_run(source, ops, bench.data[:, [c]], before, after) for c in whole[1:]]
     stepped, wanted = _run(source, ops, bench.steps, before, after)
     half = len(bench.steps) // 2
-    error = max(float(np.abs(a - b).max(initial=0.0)) for a, b in [*parts, (stepped, wanted)])
+    heard = max(float(np.abs(b).max(initial=0.0)) for _, b in [*parts, (stepped, wanted)])
+    # A narrow pass-band is loud for what dwells in it, and a chirp does not.
+    tones = [_run(source, ops, bench.tone, before, after)] if heard < 0.5 * bench.loud * abs(before) else []
+    error = max(float(np.abs(a - b).max(initial=0.0)) for a, b in [*parts, *tones, (stepped, wanted)])
     noise = sum(float(np.square(a - b).sum()) for a, b in parts)
     power = sum(float(np.square(b).sum()) for _, b in parts)
     snr = inf if noise == 0 else -inf if power == 0 else 10 * log10(power / noise)

@@ -13,19 +13,21 @@ from mcugen.dsp.analysis import SectionFacts
 from mcugen.dsp.gains import impulse, l1, poles, settle_steps
 from mcugen.dsp.ops import (
     BiquadF32,
+    BiquadF64,
     BiquadQ15,
     BiquadQ31,
     BiquadQ63,
     FirF32,
     FirQ15,
     FirQ31,
+    RealSamples,
     ScaleSamples,
     ShiftSamples,
 )
 from mcugen.dsp.quantize import RefusedError, Sections, quantize_sections, quantize_taps, spare_bits
 
 #: From the cheapest to the dearest, the types of a linear filter.
-TYPES = ("q15", "q31", "32x64", "float32")
+TYPES = ("q15", "q31", "32x64", "float32", "float64")
 #: q15 whose result has a coarser unit, so that it cannot clip.
 HEADROOM = "q15 with headroom"
 _WORD = 2.0**31 - 1
@@ -48,13 +50,15 @@ class Situation:
     """The samples before a filter: their type, the largest peak among its channels and among all.
 
     ``lows``: of each channel the least sample that the user promised, None where nothing has to be enforced: a filter
-    that wraps must not rest on a promise.
+    that wraps must not rest on a promise. ``units``: scales and offsets of all channels, by which integers become real
+    values where a filter takes floats; None: they stay the numbers that they are.
     """
 
     dtype: DType
     peak: float
     all_peak: float
     lows: tuple[int, ...] | None = None
+    units: tuple[tuple[float, ...], tuple[float, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +111,7 @@ def fir_candidate(kind: str, taps: Array, situation: Situation, place: Place) ->
             guard = spare_bits(peak, _WORD)
             return Candidate(kind, (*convert, wide), DType.I32, shift, unit, peak, guard, False, unit)
         case "float32":
-            convert, source = _floats(dtype, place)
+            convert, source = _floats(situation, place)
             taps32 = _f32(values)
             taken = (source,), (place.result,), place.loc, place.channels, place.width
             peak = gain * situation.peak * (1 + 1e-6)
@@ -136,19 +140,27 @@ def iir_candidate(kind: str, rows: Array, situation: Situation, place: Place) ->
     if kind in ("q31", "32x64"):
         _require(not dtype.is_float, f"{kind} filters take integers, not {dtype.label}")
         return _wide_iir(kind, rows, situation, place)
-    if kind == "float32":
-        convert, source = _floats(dtype, place)
-        taken = (source,), (place.result,), place.loc, place.channels, place.width
-        op32 = BiquadF32(*taken, _f32(rows), (0,) * len(rows))
-        exact = op32.coefficients.astype(np.float64)
-        for i, row in enumerate(exact):
-            _require(abs(poles(row)[0]) < 1.0, f"section {i + 1} is unstable once rounded to float32")
-        steps = settle_steps(rows)
-        gains = [l1(impulse(rows[: i + 1], steps)) for i in range(len(rows))]
-        peak = gains[-1] * situation.peak * (1 + 1e-6)
-        facts = tuple(SectionFacts(i, 0, poles(exact[i])[0], poles(rows[i])[0], g, 1.0) for i, g in enumerate(gains))
-        return Candidate(kind, (*convert, op32), DType.F32, 0, 1.0, peak, inf, False, None, facts)
-    raise RefusedError(f"an IIR filter has no type {kind}")
+    return _float_iir(kind, rows, situation, place)
+
+
+def _float_iir(kind: str, rows: Array, situation: Situation, place: Place) -> Candidate:
+    """Sections in float32, or on float32 samples in float64."""
+    convert, source = _floats(situation, place)
+    taken = (source,), (place.result,), place.loc, place.channels, place.width
+    zeros = (0,) * len(rows)
+    op: BiquadF32 | BiquadF64
+    if kind == "float64":
+        op = BiquadF64(*taken, frozen_array(rows, np.float64), zeros)
+    else:
+        op = BiquadF32(*taken, _f32(rows), zeros)
+    exact = op.coefficients.astype(np.float64)
+    for i, row in enumerate(exact):
+        _require(abs(poles(row)[0]) < 1.0, f"section {i + 1} is unstable once rounded to {kind}")
+    steps = settle_steps(rows)
+    gains = [l1(impulse(rows[: i + 1], steps)) for i in range(len(rows))]
+    peak = gains[-1] * situation.peak * (1 + 1e-6)
+    facts = tuple(SectionFacts(i, 0, poles(exact[i])[0], poles(rows[i])[0], g, 1.0) for i, g in enumerate(gains))
+    return Candidate(kind, (*convert, op), DType.F32, 0, 1.0, peak, inf, False, None, facts)
 
 
 def _wide_iir(kind: str, rows: Array, situation: Situation, place: Place) -> Candidate:
@@ -201,13 +213,15 @@ def _converted(shift: int, situation: Situation, place: Place) -> tuple[tuple[Ma
     return (ShiftSamples((place.source,), (value,), place.loc, place.width, *types, shift, lows),), value
 
 
-def _floats(dtype: DType, place: Place) -> tuple[tuple[MachineOp, ...], str]:
-    """The op that brings samples to float32, if one is needed."""
+def _floats(situation: Situation, place: Place) -> tuple[tuple[MachineOp, ...], str]:
+    """The op that brings samples to float32, if one is needed: to the real values that they mean."""
+    dtype = situation.dtype
     if dtype.is_float:
         return (), place.source
     value = f"{place.result}_float"
-    ones = np.ones(place.width, np.float32)
-    return (ScaleSamples((place.source,), (value,), place.loc, dtype, ones),), value
+    scales, offsets = situation.units or ((1.0,) * place.width, (0.0,) * place.width)
+    taken = (place.source,), (value,), place.loc, dtype, _f32(np.array(scales))
+    return (RealSamples(*taken, _f32(np.array(offsets))) if any(offsets) else ScaleSamples(*taken),), value
 
 
 def _doublings(peak: float) -> int:

@@ -72,22 +72,26 @@ def l2(response: Array) -> float:
     return float(np.sqrt(np.square(response).sum()))
 
 
-def l_inf_rows(rows: Array) -> float:
-    """The largest gain for a sine, of sections; on a grid that is denser near the lowest frequencies."""
+def loudest_of_rows(rows: Array) -> tuple[float, float]:
+    """The largest gain for a sine, of sections, and where: radians a sample; on a grid denser near the lowest."""
     half = np.concatenate([np.linspace(0, np.pi, _GRID), np.geomspace(1e-6, np.pi, _GRID)])
-    angles = np.array([abs(np.angle(p)) for row in rows for p in poles(row)])
-    z = np.exp(-1j * np.concatenate([half, angles]))
+    angles = np.concatenate([half, [abs(np.angle(p)) for row in rows for p in poles(row)]])
+    z = np.exp(-1j * angles)
     total = np.ones_like(z)
     with np.errstate(divide="ignore", invalid="ignore"):
         for b0, b1, b2, a1, a2 in np.asarray(rows, np.float64):
             total = total * (b0 + z * (b1 + z * b2)) / (1.0 + z * (a1 + z * a2))
-    return float(np.nanmax(np.abs(total))) if len(total) else inf
+    gains = np.nan_to_num(np.abs(total), nan=0.0, posinf=inf)
+    at = int(gains.argmax())
+    return float(gains[at]), float(angles[at])
 
 
-def l_inf_taps(taps: Array) -> float:
-    """The largest gain for a sine, of a FIR filter."""
+def loudest_of_taps(taps: Array) -> tuple[float, float]:
+    """The same of a FIR filter."""
     size = max(_GRID, 4 * len(taps))
-    return float(np.abs(np.fft.rfft(np.asarray(taps, np.float64), size)).max())
+    gains = np.abs(np.fft.rfft(np.asarray(taps, np.float64), size))
+    at = int(gains.argmax())
+    return float(gains[at]), 2.0 * np.pi * at / size
 
 
 def dc_of_rows(rows: Array) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, isfinite
+from math import ceil, inf, isfinite
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from mcugen.core.types import Array, DType, TensorType
 from mcugen.dsp.analysis import FilterReport, Probe, Trial, bench, probe
 from mcugen.dsp.candidates import HEADROOM, TYPES, Candidate, Place, Situation, fir_candidate, iir_candidate
 from mcugen.dsp.checks import check_filter
-from mcugen.dsp.gains import impulse, l1, l_inf_rows, l_inf_taps, rows_of, settle_steps
+from mcugen.dsp.gains import impulse, l1, loudest_of_rows, loudest_of_taps, rows_of, settle_steps
 from mcugen.dsp.lower_exact import lower_exact
 from mcugen.dsp.ops import ShiftSamples
 from mcugen.dsp.quantize import RefusedError
@@ -21,17 +21,17 @@ from mcugen.dsp.signal import Signal
 from mcugen.dsp.source import FilterSource, Fir, Iir, LinearSource, MovingAverage, WeightedAverage
 from mcugen.errors import InputError, InternalError
 
-#: Largest error by default, as a part of the peak of the signal (60 dB).
+#: Largest error by default, as a part of the peak of the result for a sine of full scale (60 dB).
 DEFAULT_ERROR = 1e-3
 AUTO = "auto"
 
 
 @dataclass(frozen=True, slots=True)
 class FilterChoices:
-    """``type``: of all linear filters, one of q15, q31, 32x64, float32, or auto: the cheapest within ``max_error``.
+    """``type``: of all linear filters, q15, q31, 32x64, float32, float64, or auto: the cheapest within ``max_error``.
 
     ``max_error``: largest difference to the float filter, in real numbers (scale * q); None: a thousandth of the
-    signal's peak. ``types``: for single filters, by their place among the ops.
+    result's peak. ``types``: for single filters, by their place among the ops.
     """
 
     type: str = AUTO
@@ -132,29 +132,33 @@ def _linear(op: LinearSource, state: Lowered, wanted: str, max_error: float | No
     s = state.signal
     channels = list(op.channels)
     peaks = max(s.peaks[c] for c in channels), max(s.peaks)
-    situation = Situation(s.dtype, *peaks, _lows(state, range(len(s.names))))
+    situation = Situation(s.dtype, *peaks, _lows(state, range(len(s.names))), (s.scales, s.offsets))
     real_peak = max(abs(s.scales[c]) * s.peaks[c] for c in channels)
-    limit = max_error if max_error is not None else DEFAULT_ERROR * real_peak
-    loudest = max(channels, key=lambda c: abs(s.scales[c]))
+    loudest = loudest_of(op)
+    limit = max_error if max_error is not None else DEFAULT_ERROR * real_peak * loudest[0]
+    channel = max(channels, key=lambda c: abs(s.scales[c]))
     trials: list[Trial] = []
-    chosen: Candidate | None = None
-    for kind in _possible(s.dtype, wanted):
+    found: list[tuple[float, Candidate]] = []
+    for kind in _possible(op, s.dtype, wanted):
         place = Place(op.loc, op.inputs[0], op.outputs[0], op.channels, len(s.names))
         try:
-            figures = _measured(op, kind, situation, state, (loudest, settle_of(op)))
+            figures = _measured(op, kind, situation, state, (channel, settle_of(op), loudest))
             candidate = _candidate(op, kind, situation, place)
         except RefusedError as e:
             trials.append(Trial(kind, None, str(e)))
             continue
         too_far = figures.error > limit
         trials.append(Trial(kind, figures, f"error above {limit:.4g}" if too_far else ""))
-        best = min(t.probe.error for t in trials if t.probe is not None)
-        if not too_far or (wanted != AUTO and figures.error <= best):
-            chosen = candidate
+        found.append((figures.error, candidate))
         if not too_far:
             break
-    if chosen is None:
+    best = min(found, key=lambda f: f[0], default=None)
+    # A type that the user names is taken whatever its error. So is the best for a filter that attenuates all there is,
+    # if it is off by no more than a thousandth of what goes in.
+    enough = inf if wanted != AUTO else limit if max_error is not None else max(limit, DEFAULT_ERROR * real_peak)
+    if best is None or best[0] > enough:
         raise _no_type(op, trials, wanted, limit)
+    chosen = best[1]
     return _with(state, chosen.ops, _after(op, s, chosen), _report(op, s, chosen, tuple(trials), limit), chosen.dtype)
 
 
@@ -170,13 +174,19 @@ def _no_type(op: LinearSource, trials: list[Trial], wanted: str, limit: float) -
     return InputError(str(op.loc), what, "allow a larger max_error in [signal]")
 
 
-def _possible(dtype: DType, wanted: str) -> tuple[str, ...]:
-    """The forms that are tried, the cheapest first: of the wanted type, or of all that the signal can have."""
+def _possible(op: LinearSource, dtype: DType, wanted: str) -> tuple[str, ...]:
+    """The forms that are tried, the cheapest first: of the wanted type, or of all that the signal can have.
+
+    Memory wider than samples is for filters with feedback; others take the type beside it.
+    """
+    if not isinstance(op, Iir):
+        wanted = {"32x64": "q31", "float64": "float32"}.get(wanted, wanted)
     if wanted != AUTO:
         return ("q15", HEADROOM) if wanted == "q15" else (wanted,)
     if dtype.is_float:
-        return ("float32",)
-    return ("q15", HEADROOM, *TYPES[1:]) if dtype is DType.I16 else TYPES[1:]
+        return ("float32", "float64") if isinstance(op, Iir) else ("float32",)
+    wide = TYPES[1:] if isinstance(op, Iir) else ("q31", "float32")
+    return ("q15", HEADROOM, *wide) if dtype is DType.I16 else wide
 
 
 def taps_of(op: LinearSource) -> Array | None:
@@ -198,6 +208,15 @@ def settle_of(op: LinearSource) -> int:
     return settle_steps(rows_of(op.sos), 1e-6)
 
 
+def loudest_of(op: LinearSource) -> tuple[float, float]:
+    """The largest gain for a sine, and where, in radians a sample."""
+    taps = taps_of(op)
+    if taps is not None:
+        return loudest_of_taps(taps)
+    assert isinstance(op, Iir)
+    return loudest_of_rows(rows_of(op.sos))
+
+
 def _candidate(op: LinearSource, kind: str, situation: Situation, place: Place) -> Candidate:
     taps = taps_of(op)
     if taps is not None:
@@ -206,19 +225,27 @@ def _candidate(op: LinearSource, kind: str, situation: Situation, place: Place) 
     return iir_candidate(kind, rows_of(op.sos), situation, place)
 
 
-def _measured(op: LinearSource, kind: str, situation: Situation, state: Lowered, at: tuple[int, int]) -> Probe:
-    """The filter in a type on one channel at a time."""
-    channel, settle = at
-    alone = replace(situation, lows=_lows(state, (channel,)))
+def _measured(
+    op: LinearSource, kind: str, situation: Situation, state: Lowered, at: tuple[int, int, tuple[float, float]]
+) -> Probe:
+    """The filter in a type on one channel at a time; ``at``: the channel, samples until rest, where it is loudest."""
+    channel, settle, loudest = at
+    alone = replace(situation, lows=_lows(state, (channel,)), units=None)
     one = _candidate(op, kind, alone, Place(op.loc, "x", "y", (0,), 1))
     scale = state.signal.scales[channel]
-    tests = bench(situation.dtype, situation.peak, settle, state.data)
+    tests = bench(situation.dtype, situation.peak, settle, state.data, loudest)
     columns = (0,) if state.data is None or not len(state.data) else op.channels[:4]
     return probe(op, one.ops, tests, (scale, scale * one.unit), columns)
 
 
 def _after(op: LinearSource, s: Signal, c: Candidate) -> Signal:
-    """The meaning of the numbers after the filter; channels that pass are multiplied by the headroom only."""
+    """What the numbers mean after the filter: floats are real values; channels that pass are multiplied by the headroom
+    only."""
+    if c.dtype.is_float:
+        reals = [abs(k) * p + abs(o) for k, o, p in zip(s.scales, s.offsets, s.peaks, strict=True)]
+        gain = c.peak / max(s.peaks[i] for i in op.channels)
+        reals = [r * gain if i in op.channels else r for i, r in enumerate(reals)]
+        return Signal.of(s.names, c.dtype, rate=s.rate, peaks=tuple(reals))
     scales, offsets, peaks = list(s.scales), list(s.offsets), list(s.peaks)
     for i in range(len(scales)):
         scales[i] *= 2.0**-c.before
@@ -233,11 +260,12 @@ def _after(op: LinearSource, s: Signal, c: Candidate) -> Signal:
 def _report(op: LinearSource, s: Signal, c: Candidate, trials: tuple[Trial, ...], limit: float) -> FilterReport:
     taps = taps_of(op)
     if taps is not None:
-        gains = float(np.abs(taps).sum()), l_inf_taps(taps)
+        most = float(np.abs(taps).sum())
     else:
         assert isinstance(op, Iir)
         rows = rows_of(op.sos)
-        gains = l1(impulse(rows, settle_steps(rows))), l_inf_rows(rows)
+        most = l1(impulse(rows, settle_steps(rows)))
+    gains = most, loudest_of(op)[0]
     scale = max(abs(s.scales[i]) for i in op.channels)
     notes = list(c.notes)
     if c.clips:

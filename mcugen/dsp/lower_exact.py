@@ -18,10 +18,11 @@ _ONE = 2**31
 
 
 def lower_exact(op: FilterSource, s: Signal) -> tuple[tuple[MachineOp, ...], Signal, FilterReport]:
-    """The machine op of a filter, the signal after it, and the report."""
+    """The machine ops of a filter, the signal after it, and the report."""
+    if isinstance(op, Extreme):
+        return _extremes(op, s), s, _report(op, s, "exact")
     taken = (op.inputs, op.outputs, op.loc)
     treated = (*taken, op.channels, len(s.names))
-    names = tuple(s.names[c] for c in op.channels)
     after, note, kept = s, "exact", s.dtype
     made: MachineOp
     match op:
@@ -29,8 +30,6 @@ def lower_exact(op: FilterSource, s: Signal) -> tuple[tuple[MachineOp, ...], Sig
             made, note = RunningMean(*treated, kept, op.length), "an exact sum, rounded once to the nearest"
         case Median():
             made = RunningMedian(*treated, kept, op.length)
-        case Extreme():
-            made = RunningExtreme(*treated, kept, op.length, op.kind == "max")
         case Smooth():
             made, note = ExpSmooth(*treated, kept, _factor(op.alpha, kept)), _first_order_note(op.alpha, kept, 15)
         case DcBlock():
@@ -45,8 +44,27 @@ def lower_exact(op: FilterSource, s: Signal) -> tuple[tuple[MachineOp, ...], Sig
                 note = "exact; frequencies above half the new rate fold back: filter them out before"
         case _:
             raise InternalError(str(op.loc), f"no lowering for {type(op).__name__}")
-    report = FilterReport(str(op.loc), type(op).__name__, names, "exact", None, (), notes=(note,))
-    return (made,), after, report
+    return (made,), after, _report(op, s, note)
+
+
+def _report(op: FilterSource, s: Signal, note: str) -> FilterReport:
+    names = tuple(s.names[c] for c in op.channels)
+    return FilterReport(str(op.loc), type(op).__name__, names, "exact", None, (), notes=(note,))
+
+
+def _extremes(op: Extreme, s: Signal) -> tuple[MachineOp, ...]:
+    """The greatest real value is the least number of a channel with a negative scale: an op for each direction."""
+    greatest = op.kind == "max"
+    falling = tuple(c for c in op.channels if s.scales[c] < 0)
+    rising = tuple(c for c in op.channels if s.scales[c] > 0)
+    made: list[MachineOp] = []
+    value = op.inputs
+    for channels, great in ((rising, greatest), (falling, not greatest)):
+        if channels:
+            last = op.outputs if great != greatest or not falling else (f"{op.outputs[0]}_rising",)
+            made.append(RunningExtreme(value, last, op.loc, channels, len(s.names), s.dtype, op.length, great))
+            value = last
+    return tuple(made)
 
 
 def _factor(value: float, dtype: DType) -> float:

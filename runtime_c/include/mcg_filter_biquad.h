@@ -20,12 +20,14 @@ MCG_BEGIN_DECLS
 #define MCG_BIQUAD_Q63_TABLE(sections) (6u * (sections))
 /* b0, b1, b2, -a1, -a2. */
 #define MCG_BIQUAD_F32_TABLE(sections) (5u * (sections))
+#define MCG_BIQUAD_F64_TABLE(sections) (5u * (sections))
 
 /* Words of a channel's state; all zero is the fresh one. The history of the input, then that of each section. */
 #define MCG_BIQUAD_Q15_STATE(sections) (1u + (sections))
 #define MCG_BIQUAD_Q31_STATE(sections) (2u + 2u * (sections))
 #define MCG_BIQUAD_Q63_STATE(sections) (2u + 4u * (sections))
 #define MCG_BIQUAD_F32_STATE(sections) (2u * (sections))
+#define MCG_BIQUAD_F64_STATE(sections) (2u * (sections))
 
 /* n samples of one channel through all sections; x continues where the last call ended.
  *
@@ -48,6 +50,9 @@ void mcg_biquad_q31_block(const int32_t *table, uint32_t sections, int32_t *stat
 void mcg_biquad_q63_block(const int32_t *table, uint32_t sections, int32_t *state, const int32_t *x, int32_t *y,
                           uint32_t n);
 void mcg_biquad_f32_block(const float *table, uint32_t sections, float *state, const float *x, float *y, uint32_t n);
+/* table, state: aligned to 8. Direct form 2 transposed in double, every product and every sum rounded; the result of the
+ * last section is rounded to float. For poles that coefficients of float would move too far. */
+void mcg_biquad_f64_block(const double *table, uint32_t sections, double *state, const float *x, float *y, uint32_t n);
 
 MCG_END_DECLS
 

@@ -2,6 +2,7 @@
 
 from mcugen.core.op import MachineOp
 from mcugen.dsp.ops.biquad_f32 import BiquadF32
+from mcugen.dsp.ops.biquad_f64 import BiquadF64
 from mcugen.dsp.ops.biquad_q15 import BiquadQ15
 from mcugen.dsp.ops.biquad_q31 import BiquadQ31
 from mcugen.dsp.ops.biquad_q63 import BiquadQ63
@@ -32,6 +33,7 @@ MACHINE_OPS: tuple[type[MachineOp], ...] = (
     BiquadQ31,
     BiquadQ63,
     BiquadF32,
+    BiquadF64,
     RunningMean,
     RunningMedian,
     RunningExtreme,
@@ -51,6 +53,7 @@ MACHINE_OPS: tuple[type[MachineOp], ...] = (
 __all__ = [
     "MACHINE_OPS",
     "BiquadF32",
+    "BiquadF64",
     "BiquadQ15",
     "BiquadQ31",
     "BiquadQ63",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,10 +18,12 @@ from mcugen.errors import InternalError
 class FilterSource(SourceOp):
     """A filter on ``channels`` of a float64 signal (C,); the other channels pass unchanged.
 
-    The leading axis of ``eval`` is time, from a fresh state.
+    The leading axis of ``eval`` is time, from a fresh state. ``rest``: what each of the channels showed all the time
+    before, zeros where it is empty. A device filters integers, whose zero is a channel's offset: it starts from there.
     """
 
     channels: tuple[int, ...]
+    rest: tuple[float, ...] = field(default=(), kw_only=True)
 
     def check(self, types: Mapping[str, TensorType]) -> None:
         name = type(self).__name__
@@ -37,12 +39,20 @@ class FilterSource(SourceOp):
         """(T, C) -> (T, C)."""
         y = np.array(args[0], np.float64)
         columns = list(self.channels)
-        y[:, columns] = self.filtered(y[:, columns])
+        if any(self.rest):
+            rest = np.array(self.rest)
+            y[:, columns] = self.filtered(y[:, columns] - rest) + rest * self.dc_gain()
+        else:
+            y[:, columns] = self.filtered(y[:, columns])
         return (y,)
 
     @abstractmethod
     def filtered(self, x: Array) -> Array:
-        """(T, channels) float64 -> (T, channels)."""
+        """(T, channels) float64 -> (T, channels), from zeros."""
+
+    def dc_gain(self) -> float:
+        """What a constant is multiplied by in the end."""
+        return 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcugen.core.op import SourceOp
 from mcugen.core.types import DType, Feature, Loc, Model, Source, TensorType
@@ -130,13 +130,17 @@ def _filters(tables: schema.PipelineTables, file: str, channels: dict[str, int])
 
     ops: list[SourceOp] = []
     value, rate = "sample", tables.signal.rate
+    rest = [0.0 if tables.signal.dtype == "float32" else c.offset for c in tables.channel]
     for i, table in enumerate(tables.filter):
         where = f"{file}: [[filter]] {i + 1}"
         chosen = _positions(table.channels, channels, where)
         if isinstance(table, schema.DecimateTable) and len(chosen) < len(channels):
             raise InputError(where, "decimate must treat all channels", "leave out channels")
         op = filter_op(table, rate, chosen, (value, f"v{i + 1}"), where)
+        op = replace(op, rest=tuple(rest[c] for c in chosen))
         ops.append(op)
+        for channel in chosen:
+            rest[channel] *= op.dc_gain()
         value = op.outputs[0]
         if isinstance(op, Decimate):
             rate /= op.factor

@@ -69,6 +69,9 @@ def _below_half(f: float, rate: float, place: str) -> None:
 
 def _resonance(t: Any, rate: float, place: str) -> tuple[Any, dict[str, Any]]:
     _below_half(t.frequency, rate, f"{place}: frequency")
+    if not t.frequency / t.quality < rate / 2:
+        what = f"{t.quality:g} makes it {t.frequency / t.quality:g} Hz wide, at {rate:g} samples a second"
+        raise InputError(f"{place}: quality", what, f"take more than {2 * t.frequency / rate:.4g}")
     design = scipy_signal.iirnotch if t.kind == "notch" else scipy_signal.iirpeak
     b, a = _by_scipy(place, lambda: design(t.frequency, t.quality, fs=rate))
     return source.Iir, {"sos": _sections(b, a, place)}
@@ -93,7 +96,17 @@ def _given_ba(t: schema.Ba, rate: float, place: str) -> tuple[Any, dict[str, Any
 
 
 def _sections(b: Array, a: Array, place: str) -> Array:
-    return _finite(_by_scipy(place, lambda: scipy_signal.tf2sos(b, a)), place)
+    """Sections of b / a, in powers of the delay. SciPy drops a delay, zeros at the start of b: it is put back."""
+    delay = int(np.argmax(b != 0)) if b.any() else 0
+    found = _finite(_by_scipy(place, lambda: scipy_signal.tf2sos(b[delay:], a)), place)
+    rows = [list(row) for row in found]
+    while delay:
+        row = next((r for r in rows if r[2] == 0.0), None)
+        if row is None:
+            rows.append(row := [1.0, 0.0, 0.0, 1.0, 0.0, 0.0])
+        row[:3] = [0.0, *row[:2]]
+        delay -= 1
+    return np.array(rows)
 
 
 def _window_design(t: schema.FirWin, rate: float, place: str) -> tuple[Any, dict[str, Any]]:

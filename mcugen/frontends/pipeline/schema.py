@@ -33,7 +33,7 @@ class SignalTable(Table):
     name: Name | None = None
     rate: Annotated[Number, Field(gt=0)]
     dtype: Literal["int16", "int32", "float32"] = "int16"
-    arithmetic: Literal["auto", "q15", "q31", "q31x64", "float32"] = "auto"
+    arithmetic: Literal["auto", "q15", "q31", "q31x64", "float32", "float64"] = "auto"
     max_error: Annotated[Number, Field(gt=0)] | None = None
     dma_samples: Annotated[int, Field(strict=True, ge=1, le=65536)] = 2
 
@@ -130,13 +130,13 @@ class Ba(FilterTable):
 
 
 class FirWin(FilterTable):
-    """scipy.signal.firwin of ``length`` taps; ``cutoff`` in Hz."""
+    """scipy.signal.firwin of ``length`` taps; ``cutoff`` in Hz. ``window``: a name, or name and parameters."""
 
     kind: Literal["firwin"]
     length: Annotated[int, Field(strict=True, ge=1, le=4096)]
     type: Band = "lowpass"
     cutoff: Number | tuple[Number, ...]
-    window: Name = "hamming"
+    window: Name | tuple[Name | Number, ...] = "hamming"
 
 
 class Taps(FilterTable):
