@@ -17,8 +17,13 @@ from mcugen.frontends import lightgbm, sklearn
 _LIGHTGBM = frozenset({"Booster", "LGBMModel"})
 _HOLDERS = {
     "best_estimator_": "pass the fitted estimator inside it: search.best_estimator_",
-    "steps": "pass the last step, pipeline[-1], and do the earlier steps before the call",
+    "steps": "convert the whole with skl2onnx.to_onnx, or pass pipeline[-1] and do the earlier steps before the call",
     "calibrated_classifiers_": "pass the estimator that was calibrated",
+}
+#: Packages whose models come as ONNX files.
+_CONVERTED = {
+    "xgboost": "convert it, onnxmltools.convert_xgboost(model, initial_types=...), and pass the result",
+    "catboost": "save it, model.save_model('model.onnx', format='onnx'), and pass the file",
 }
 
 
@@ -41,10 +46,20 @@ def load_object(obj: Any, name: str, shapes: Mapping[str, tuple[int, ...]] | Non
     found = _base(obj, "sklearn", sklearn.ESTIMATORS)
     if found is not None:
         return sklearn.load_estimator(obj, name, found)
-    hint = next((text for attribute, text in _HOLDERS.items() if hasattr(obj, attribute)), "")
-    wrappers = ("lightgbm.Booster", "LGBMClassifier", "LGBMRegressor", "LGBMRanker")
-    accepted = ", ".join((*wrappers, *sklearn.ESTIMATORS, "onnx.ModelProto"))
-    raise UnsupportedError(type(obj).__name__, "cannot be translated", hint or f"accepted: {accepted}")
+    if isinstance(obj, type):
+        raise InputError(obj.__name__, "is a class, not a model", "make an object of it, and call fit")
+    raise UnsupportedError(type(obj).__name__, "cannot be translated", _hint(obj))
+
+
+def _hint(obj: Any) -> str:
+    """What to do with an object that is no model that mcugen reads."""
+    held = next((text for attribute, text in _HOLDERS.items() if hasattr(obj, attribute)), None)
+    packages = {cls.__module__.partition(".")[0] for cls in type(obj).__mro__}
+    converted = next((text for package, text in _CONVERTED.items() if package in packages), None)
+    families = ", ".join(k.removesuffix("Classifier") for k in sklearn.ESTIMATORS if k.endswith("Classifier"))
+    accepted = f"accepted: LightGBM's boosters and wrappers, scikit-learn's {families}, onnx.ModelProto"
+    linear = "; linear models by skl2onnx.to_onnx" if "sklearn" in packages else ""
+    return held or converted or accepted + linear
 
 
 def _base(obj: Any, package: str, names: Any) -> type | None:

@@ -526,10 +526,10 @@ def test_models_that_hold_models_are_refused_with_a_way_out():
     noise = GradientBoostingClassifier(n_estimators=2, init=DummyClassifier(strategy="stratified")).fit(X, BINARY)
     for obj, text in (
         (search, "best_estimator_"),
-        (pipe, "pipeline"),
+        (pipe, "skl2onnx.to_onnx, or pass pipeline"),
         (init, "init=LinearRegression"),
         (noise, "random"),
-        (IsolationForest(n_estimators=2).fit(X), "accepted: .*RandomForestClassifier"),
+        (IsolationForest(n_estimators=2).fit(X), "accepted: .*RandomForest.*skl2onnx"),
         (LinearRegression().fit(X, SCORE), "accepted"),
         ({"a": 1}, "dict: .*accepted"),
         (None, "accepted"),
@@ -537,6 +537,14 @@ def test_models_that_hold_models_are_refused_with_a_way_out():
         with pytest.raises(UnsupportedError, match=text) as error:
             load_object(obj, "m")
         assert "\n" not in str(error.value)
+
+
+def test_classes_and_models_of_other_packages():
+    with pytest.raises(InputError, match="DecisionTreeClassifier: is a class"):
+        load_object(DecisionTreeClassifier, "m")
+    foreign = type("XGBClassifier", (), {"__module__": "xgboost.sklearn"})()
+    with pytest.raises(UnsupportedError, match="onnxmltools.convert_xgboost"):
+        load_object(foreign, "m")
 
 
 class Renamed(RandomForestRegressor):
