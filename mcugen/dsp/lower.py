@@ -239,9 +239,9 @@ def _measured(
 
 
 def _after(op: LinearSource, s: Signal, c: Candidate) -> Signal:
-    """What the numbers mean after the filter: floats are real values; channels that pass are multiplied by the headroom
-    only."""
-    if c.dtype.is_float:
+    """What the numbers mean after the filter: integers that became floats are real values; channels that pass are
+    multiplied by the headroom only."""
+    if c.dtype.is_float and not s.dtype.is_float:
         reals = [abs(k) * p + abs(o) for k, o, p in zip(s.scales, s.offsets, s.peaks, strict=True)]
         gain = c.peak / max(s.peaks[i] for i in op.channels)
         reals = [r * gain if i in op.channels else r for i, r in enumerate(reals)]

@@ -219,7 +219,7 @@ def ranges_of(source: Model, own: Samples | None, options: ExportOptions) -> dic
     brings_scales = any(isinstance(op, FakeQuant) for op in source.ops)
     if own is None:
         if not brings_scales:
-            hint = "give typical inputs with --calib FILE.npz (samples under the key x)"
+            hint = "give typical inputs with --calib FILE.npz (samples under the key x), or use --float32"
             raise InputError(source.source.name, "a float net needs data to be quantized", hint)
         return None
     where = str(options.calib)

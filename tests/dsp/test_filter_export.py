@@ -74,6 +74,7 @@ CHAINS: dict[str, tuple[DType, FilterChoices, list[FilterSource]]] = {
         ),
     ),
     "wide": (DType.I32, FilterChoices("32x64"), chain((Iir, ALL, (SOS,)), (Extreme, (1,), (5, "min")))),
+    "doubles": (DType.I16, FilterChoices("float64"), chain((Iir, (0, 2), (SOS,)), (Decimate, ALL, (2,)))),
     "floats": (
         DType.I16,
         FilterChoices("float32"),

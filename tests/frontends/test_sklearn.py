@@ -543,7 +543,7 @@ def test_classes_and_models_of_other_packages():
     with pytest.raises(InputError, match="DecisionTreeClassifier: is a class"):
         load_object(DecisionTreeClassifier, "m")
     foreign = type("XGBClassifier", (), {"__module__": "xgboost.sklearn"})()
-    with pytest.raises(UnsupportedError, match="onnxmltools.convert_xgboost"):
+    with pytest.raises(UnsupportedError, match=r"onnxmltools\.convert_xgboost"):
         load_object(foreign, "m")
 
 
