@@ -130,8 +130,9 @@ class ExportedFolder:
             yield host
 
 
-def open_folder(path: Path) -> ExportedFolder:
+def open_folder(path: str | Path) -> ExportedFolder:
     """The export in ``path``; InputError where it is none, or a file is missing."""
+    path = Path(path)
     if not path.is_dir():
         raise InputError(str(path), "there is no such folder", "give the folder that mcugen export wrote")
     if not (path / MANIFEST).is_file():
@@ -191,9 +192,9 @@ def _feature(entry: dict[str, Any]) -> Feature:
 
 
 def run(
-    folder: Path,
-    input_file: Path,
-    output_file: Path,
+    folder: str | Path,
+    input_file: str | Path,
+    output_file: str | Path,
     target: str = HOST,
     progress: _Progress = lambda step: None,
     compiler: str | None = None,
@@ -207,7 +208,7 @@ def run(
     """
     _check_target(target)
     export = open_folder(folder)
-    x, warnings = export.references().read(input_file)
+    x, warnings = export.references().read(Path(input_file))
     progress("compiling")
     if target == HOST:
         with export.host(compiler) as host:
@@ -219,13 +220,13 @@ def run(
     y = y[status == OK]
     results = split_rows(export.outputs, y)
     named = {p.name: a for p, a in zip(export.outputs, results, strict=True)}
-    write_file(output_file, npy_bytes(results[0]) if len(results) == 1 else npz_bytes(named))
+    write_file(Path(output_file), npy_bytes(results[0]) if len(results) == 1 else npz_bytes(named))
     return results[0] if len(results) == 1 else y, list(warnings)
 
 
 def verify(
-    folder: Path,
-    data: Path | None = None,
+    folder: str | Path,
+    data: str | Path | None = None,
     target: str = HOST,
     progress: _Progress = lambda step: None,
     compiler: str | None = None,
@@ -240,7 +241,7 @@ def verify(
     export = open_folder(folder)
     golden = export.golden()
     runs = [_golden_run(golden)]
-    more = None if data is None else _references(export, data, progress)
+    more = None if data is None else _references(export, Path(data), progress)
     runs += [] if more is None else [more.run]
     progress("compiling")
     built: list[str] = []
@@ -327,8 +328,8 @@ def _require_runs(
 
 
 def profile(
-    folder: Path,
-    input_file: Path | None = None,
+    folder: str | Path,
+    input_file: str | Path | None = None,
     target: str | None = None,
     progress: _Progress = lambda step: None,
     compiler: str | None = None,
@@ -344,7 +345,7 @@ def profile(
     refs = export.references()
     x = _rows_of(export.golden(), "input")
     if input_file is not None:
-        x, _ = refs.read(input_file)
+        x, _ = refs.read(Path(input_file))
     progress("compiling")
     with export.blaming_changes():
         model = replace(export.board_model(), batches=export.batches)
@@ -371,10 +372,10 @@ def _references(export: ExportedFolder, data: Path, progress: _Progress) -> _Mor
     return _More(_Run(str(data), x, y, status), tuple(f"warning: {w}" for w in warnings), distance)
 
 
-def compare(golden: Path, device: Path) -> str:
+def compare(golden: str | Path, device: str | Path) -> str:
     """The outputs a device dumped against a golden file; DiffersError with the first difference of each tensor."""
-    expected = read_golden(read_bytes(golden), str(golden))
-    differences = compare_golden_device(expected, read_bytes(device), str(device))
+    expected = read_golden(read_bytes(Path(golden)), str(golden))
+    differences = compare_golden_device(expected, read_bytes(Path(device)), str(device))
     if differences:
         raise DiffersError(str(device), "; ".join(str(d) for d in differences))
     return f"{expected.vectors} vectors equal, every bit"

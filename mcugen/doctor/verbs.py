@@ -20,12 +20,12 @@ from mcugen.target.board import Board, did_you_mean, load_board
 
 
 def check_ld(
-    script: Path,
+    script: str | Path,
     board: str = "stm32h743",
     definitions: Sequence[str] = (),
-    folders: Sequence[Path] = (),
-    exports: Sequence[Path] = (),
-    write: Path | None = None,
+    folders: Sequence[str | Path] = (),
+    exports: Sequence[str | Path] = (),
+    write: str | Path | None = None,
 ) -> LdReport:
     """What the linker script makes of mcugen's sections on a board.
 
@@ -33,7 +33,9 @@ def check_ld(
     folders whose bytes must fit. ``write``: a file for the fragment with the names of this script.
     InputError where the script cannot be read.
     """
-    found = check_script(load_script(script, folders, definitions), load_board(board), _needs(exports))
+    script, write = Path(script), None if write is None else Path(write)
+    scripts = load_script(script, [Path(f) for f in folders], definitions)
+    found = check_script(scripts, load_board(board), _needs([Path(e) for e in exports]))
     if write is not None:
         if write.resolve() == script.resolve():
             raise InputError(str(write), "is the linker script itself", "name another file for the fragment")
@@ -65,9 +67,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def check_elf(
-    program: Path,
+    program: str | Path,
     board: str = "stm32h743",
-    exports: Sequence[Path] = (),
+    exports: Sequence[str | Path] = (),
     dma: Sequence[str] = (),
     mpu: Sequence[str] = (),
 ) -> ElfReport:
@@ -79,8 +81,8 @@ def check_elf(
     """
     part = load_board(board)
     buffers = [_buffer(word, part) for word in dma] + [Buffer(s, "", True) for s in mpu]
-    read = read_program(program)
-    wanted = [(folder, _exported_note(folder)) for folder in exports]
+    read = read_program(Path(program))
+    wanted = [(folder, _exported_note(folder)) for folder in map(Path, exports)]
     if not read.notes and not exports:
         what = "holds no model of mcugen: no object file brought its plan"
         raise InputError(str(program), what, "is NAME.c of the export compiled into it? --model FOLDER names one")

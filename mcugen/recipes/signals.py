@@ -42,6 +42,8 @@ _LEAST, _RESULTS, _MOST = 1024, 96, 65_536
 _NET_RESULTS, _NET_WINDOWS = 24, 256
 #: Bytes of samples in the golden file, and results.
 _GOLDEN_BYTES, _GOLDEN_RESULTS = 256 * 1024, 12
+#: Features that are squares, and the steps of a sample from which on it is worth a word that they round to zero.
+_SQUARES, _COARSE = ("variance", "band_power"), 1024.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +190,24 @@ def _facts(
 ) -> tuple[tuple[str, str], ...]:
     filters = [("filter", _filter_text(r, len(chain.signal.names))) for r in lowered.reports]
     whose = "made-up samples" if own is None else f"{len(own[0]):,} samples of yours"
-    notes = () if own is None else (*own[1], *_beyond(chain, own[0]))
+    notes = (*_coarse(chain, lowered), *(() if own is None else (*own[1], *_beyond(chain, own[0]))))
     data = (("vectors", coverage.text()), ("data", f"{whose}: {gap.text()}"))
     return (*filters, *joined.lines, *data, *(("note", n) for n in notes))
+
+
+def _coarse(chain: Chain, lowered: LoweredChain) -> list[str]:
+    """A line for each feature of squares whose step is far above the square of a sample's: 32 bits hold no more."""
+    lines = []
+    for op in (o for o in chain.model.ops if isinstance(o, Features)):
+        for item, step in zip(op.items, lowered.result.scales, strict=True):
+            fine = abs(chain.signal.scales[item.channel])
+            if item.kind in _SQUARES and not lowered.result.dtype.is_float and step**0.5 > _COARSE * fine:
+                rest = f"what deviates by less than about {step**0.5:.3g} gives 0"
+                way = "low and high of the channel make them finer" + (
+                    ", std is finer" if item.kind == "variance" else ""
+                )
+                lines.append(f"{item.name} comes in steps of {step:.3g}: {rest} ({way})")
+    return lines
 
 
 def _beyond(chain: Chain, x: Array) -> list[str]:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
+
+import mcugen
+from mcugen.errors import InputError
 
 ORDERS = [
     "import mcugen",
@@ -34,3 +39,33 @@ def test_the_package_itself_is_light() -> None:
     code = "import sys, mcugen; print(sorted(m for m in ('numpy', 'lightgbm', 'typer', 'unicorn') if m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "run('/nowhere', 'x.npy', 'y.npy')",
+        "verify('/nowhere')",
+        "verify('/nowhere', data='x.npy')",
+        "profile('/nowhere')",
+        "profile('/nowhere', 'x.npy')",
+        "compare('/nowhere', 'device.bin')",
+        "check_ld('/nowhere')",
+        "check_elf('/nowhere', exports=['/nowhere'])",
+        "export('/nowhere')",
+        "inspect('/nowhere')",
+    ],
+)
+def test_paths_may_be_strings(call: str) -> None:
+    with pytest.raises(InputError, match=r"^/nowhere: "):
+        eval(f"mcugen.{call}", {"mcugen": mcugen})
+
+
+def test_every_file_may_be_a_string(tmp_path: Path) -> None:
+    chain = {"signal": {"rate": 1.0}, "channel": [{"name": "a"}], "filter": [{"kind": "median", "length": 3}]}
+    out = str(tmp_path / "m")
+    mcugen.export(chain, out)
+    np.save(tmp_path / "x.npy", np.arange(6, dtype=np.int16)[:, None])
+    y, _ = mcugen.run(out, str(tmp_path / "x.npy"), str(tmp_path / "y.npy"))
+    assert (y == np.load(tmp_path / "y.npy")).all()
+    assert "6 rows equal" in " ".join(mcugen.verify(out, data=str(tmp_path / "x.npy")))

@@ -182,3 +182,19 @@ def test_a_notch_as_wide_as_the_band(tmp_path: Path) -> None:
     text = r"quality: 0.5 makes it 98 Hz wide, at 100 samples a second \(take more than 0.98\)"
     with pytest.raises(InputError, match=text):
         mcugen.export(given(table), tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "told"), [("int32", None, True), ("int32", 5000.0, False), ("int16", None, False)]
+)
+def test_squares_that_round_to_zero_are_told(dtype: str, low: float | None, told: bool, tmp_path: Path) -> None:
+    """A 32-bit variance of full-scale int32 has steps of 2**31: what a converter of 24 bits gives may vanish in it."""
+    channel = {} if low is None else {"low": -low, "high": low}
+    window = {"window": {"length": 16, "step": 16}, "feature": [{"kind": ["variance", "std"]}], "filter": []}
+    tables = given({}, dtype, channel) | window
+    result = mcugen.export(tables, tmp_path / "m", verify=False)
+    notes = [text for key, text in result.report.facts if key == "note"]
+    assert any("a_variance comes in steps of" in n and "std is finer" in n for n in notes) == told
+    x = np.random.default_rng(0).normal(0, 1000, (64, 1)).astype(dtype)
+    y = mcugen.features.load(tables).transform(x)[:, 0]
+    assert (y == 0).all() == told
