@@ -55,4 +55,4 @@ def bind_signals(
     check_integer_inputs(forest, model.features, spec, confirmed)
     x, warnings = as_input(table.x, spec, str(calib), model.features)
     real = np.asarray(table.x, np.float64) if physical else spec.values(x)
-    return Calibration(spec, x, real, (*lines, *warnings))
+    return Calibration(spec, x, real, (*table.notes, *lines, *warnings))

@@ -1,14 +1,15 @@
 """Tables as text: comma, semicolon or tab; numbers with a decimal point; a header row or none.
 
 With a header, columns are found by the names of the model's features; beside them one column may hold the target.
-Without one, the columns are the features in the model's order, and there is no other column.
+Without one, the columns are the features in the model's order, and there is no other column. Words are the labels of
+categories, as pandas writes them; so are True and False for 1 and 0.
 """
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from mcugen.core.types import Array, Feature
 from mcugen.errors import InputError
-from mcugen.frontends.names import feature_hint, feature_positions, find_feature
+from mcugen.frontends.names import feature_hint, feature_positions, find_feature, nearest
 
 #: Names of a column, or of an array, that holds the target; in any mix of capitals.
 TARGETS = ("y", "label", "labels", "target", "class")
@@ -24,6 +25,7 @@ _MISSING = frozenset({"", "na", "n/a", "nan", "+nan", "-nan", "null", "none", "?
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?inf(?:inity)?", re.IGNORECASE)
 _FRACTION = re.compile(r"[^0-9+\-]")
 _CHUNK = 65536
+_TRUTH = {"true": "1", "false": "0"}
 
 Rows = Iterator[tuple[int, list[str]]]
 
@@ -31,8 +33,9 @@ Rows = Iterator[tuple[int, list[str]]]
 def read_text(path: Path, features: Sequence[Feature]) -> tuple[Array, Array | None]:
     """(N, F) samples, int64 if no cell has a fraction, an exponent or is empty, else float64; and the target, if any.
 
-    Empty cells, NA, NaN and the like are NaN. Blank lines are skipped. The target is numeric, or text as it stands.
-    InputError with the line for anything that is not such a table. OSError goes through.
+    Empty cells, NA, NaN and the like are NaN; labels of categories become their codes. Blank lines are skipped. The
+    target is numeric, or text as it stands. InputError with the line for anything that is not such a table. OSError
+    goes through.
     """
     file = str(path)
     try:
@@ -74,7 +77,7 @@ def _read_rows(rows: Rows, features: Sequence[Feature], file: str) -> tuple[Arra
         for line, row in chunk:
             if len(row) != width:
                 raise InputError(f"{file}: line {line}", f"{len(row)} cells, the first line has {width}")
-        chunks.append(_numbers(chunk, columns, file))
+        chunks.append(_numbers(chunk, columns, features, file))
         if target is not None:
             labels += [row[target] for _, row in chunk]
     if not chunks:
@@ -127,9 +130,10 @@ def _columns(header: list[str], features: Sequence[Feature], where: str) -> tupl
     return [found[i] for i in range(len(features))], others[0] if others else None
 
 
-def _numbers(chunk: list[tuple[int, list[str]]], columns: list[int], file: str) -> Array:
+def _numbers(chunk: list[tuple[int, list[str]]], columns: list[int], features: Sequence[Feature], file: str) -> Array:
     """int64 or float64 (rows, F)."""
-    cells = [row[c] for _, row in chunk for c in columns]
+    codes = [{label: str(i) for i, label in enumerate(f.categories or ())} for f in features]
+    cells = [_code(row[c], known) for _, row in chunk for c, known in zip(columns, codes, strict=True)]
     shape = len(chunk), len(columns)
     if "" not in cells and not _FRACTION.search("".join(cells)):
         try:
@@ -143,8 +147,48 @@ def _numbers(chunk: list[tuple[int, list[str]]], columns: list[int], file: str) 
     except ValueError:
         k = next(k for k, c in enumerate(cells) if not _is_number(c))
     line, column = chunk[k // len(columns)][0], columns[k % len(columns)] + 1
+    feature = features[k % len(columns)]
+    where = f"{file}: line {line}, column {column}"
+    if feature.categories:
+        what = f"'{cells[k][:40]}' is no category of feature '{feature.name}'"
+        raise InputError(where, what, nearest(cells[k], feature.categories))
     hint = "use a decimal point" if _is_number(cells[k].replace(",", ".")) else ""
-    raise InputError(f"{file}: line {line}, column {column}", f"'{cells[k][:40]}' is not a number", hint)
+    raise InputError(where, f"'{cells[k][:40]}' is not a number", hint)
+
+
+def _code(cell: str, known: Mapping[str, str]) -> str:
+    """A cell, or the number that its word stands for; numbers stay what they are, see ``codes_of_labels``."""
+    if _is_number(cell):
+        return cell
+    return known.get(cell) or _TRUTH.get(cell.lower(), cell)
+
+
+def codes_of_labels(x: Array, features: Sequence[Feature], file: str) -> tuple[Array, tuple[str, ...]]:
+    """``x`` (N, F) with codes where a column of numbers can only be labels of categories; and warnings.
+
+    Labels that are numbers themselves (10, 20, 30) look like codes (0, 1, 2). A column is labels where all of it are
+    labels and something is no code; where it could be both it is codes, as in every other file, and that is told.
+    """
+    notes = []
+    for i, f in enumerate(features):
+        labels = f.categories or ()
+        if not labels or not all(_NUMBER.fullmatch(label) for label in labels):
+            continue
+        values = np.array([float(label) for label in labels])
+        column = x[:, i].astype(np.float64)
+        given = np.unique(column[~np.isnan(column)])
+        if not np.isin(given, values).all() or (values == np.arange(len(values))).all() or not given.size:
+            continue
+        shown = ", ".join(labels[:4]) + (", ..." if len(labels) > 4 else "")
+        if np.isin(given, np.arange(len(values))).all():
+            notes.append(f"{file}: feature '{f.name}' is read as codes from 0 on, not as its labels {shown}")
+            continue
+        order = np.argsort(values)
+        at = np.minimum(np.searchsorted(values[order], column), len(values) - 1)
+        x = x.copy()
+        x[:, i] = np.where(np.isnan(column), column, order[at]) if np.isnan(column).any() else order[at]
+        notes.append(f"{file}: feature '{f.name}' is read as labels: {shown}")
+    return x, tuple(notes)
 
 
 def _target(cells: Iterable[str]) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 
 from mcugen.core.types import Array, DType, Feature
 from mcugen.errors import InputError
-from mcugen.frontends.csv_table import TARGETS, read_text
+from mcugen.frontends.csv_table import TARGETS, codes_of_labels, read_text
 from mcugen.trees.signals import InputSpec, Signal
 
 TEXT = (".csv", ".tsv", ".txt")
@@ -26,11 +26,13 @@ _X_KEYS = ("x", "X", "data")
 class Table:
     """``x`` (N, F) in the file's own type, native byte order; ``y`` (N,) labels or targets, if the file has them.
 
-    Text without a fraction, an exponent or an empty cell is int64, other text float64.
+    Text without a fraction, an exponent or an empty cell is int64, other text float64. ``notes``: what was read in one
+    of two possible ways.
     """
 
     x: Array
     y: Array | None
+    notes: tuple[str, ...] = ()
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -58,7 +60,10 @@ def load_table(path: Path, features: Sequence[Feature]) -> Table:
     x = _as_samples(x, len(features), file)
     if y is not None:
         y = _as_labels(y, len(x), file)
-    return Table(x, y)
+    notes: tuple[str, ...] = ()
+    if kind in TEXT:
+        x, notes = codes_of_labels(x, features, file)
+    return Table(x, y, notes)
 
 
 def _read_numpy(path: Path) -> tuple[Array, Array | None]:

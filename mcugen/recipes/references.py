@@ -64,8 +64,9 @@ class TreeReference:
 
     def read(self, path: Path) -> tuple[Array, tuple[str, ...]]:
         features = self.refs.machine.features
-        x, warnings = as_input(load_table(path, features).x, self.refs.spec, str(path), features)
-        return x, tuple(warnings)
+        table = load_table(path, features)
+        x, warnings = as_input(table.x, self.refs.spec, str(path), features)
+        return x, (*table.notes, *warnings)
 
     def answer(self, x: Array) -> tuple[Array, str]:
         ref = reference(self.refs.source, self.refs.machine, self.refs.spec, x)
