@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from chains import booster, recording, tables, write_toml
+from scipy import signal
 
 import mcugen
 from mcugen.errors import InputError, UnsupportedError
@@ -95,6 +96,26 @@ def test_net_on_a_chain(reads: str, dtype: str, single: bool, tmp_path: Path) ->
         pytest.importorskip("unicorn")
         board = outputs(tmp_path / "out", x[:90], "stm32h743")
         np.testing.assert_array_equal(board, y[: len(board)])
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_filters_in_floating_point_give_real_values(single: bool, tmp_path: Path) -> None:
+    """Counts with scales, filtered in float32: the net reads what SciPy gives for the real values."""
+    given = tables(signal={"rate": 100.0, "arithmetic": "float32"}, feature=None)
+    given["window"] = {"length": 24, "step": 9}
+    model = convolution(2, 24)
+    onnx.save(model, tmp_path / "net.onnx")
+    x = recording(400)
+    np.save(tmp_path / "rec.npy", x)
+    toml = write_toml(tmp_path / "chain.toml", given | {"model": {"file": "net.onnx"}})
+    result = mcugen.export(toml, tmp_path / "out", calib=tmp_path / "rec.npy", float32=single)
+    y = outputs(tmp_path / "out", x)
+    sos = signal.butter(4, 20.0, fs=100.0, output="sos")
+    real = np.stack([signal.sosfilt(sos, x[:, 0] * 0.0005), x[:, 1] * -0.001 + 0.25], axis=1)
+    wanted = oracle(model, np.stack([real[k : k + 24].T for k in range(0, 400 - 23, 9)]))
+    q = result.model.types[result.model.outputs[0]].q
+    found = y if q is None else (y.astype(float) - q.zero_point) * q.scale
+    np.testing.assert_allclose(found, wanted, atol=(1e-5 if single else 0.05) * np.ptp(wanted))
 
 
 def test_class_of_a_net(tmp_path: Path) -> None:
