@@ -36,6 +36,10 @@ def lower_exact(op: FilterSource, s: Signal) -> tuple[tuple[MachineOp, ...], Sig
             factor = _factor(op.pole if kept.is_float else 1.0 - op.pole, kept)
             made, note = DcRemove(*treated, kept, factor), _first_order_note(1.0 - op.pole, kept, 14)
             after = _blocked(op, s)
+            if not kept.is_float and any(2 * s.peaks[c] > -kept.min for c in op.channels):
+                note += (
+                    "; a jump across more than half of the type's range clips: low and high of the channel rule it out"
+                )
         case Decimate():
             made = KeepEvery(*taken, len(s.names), op.factor)
             rate = None if s.rate is None else s.rate / op.factor

@@ -198,3 +198,10 @@ def test_squares_that_round_to_zero_are_told(dtype: str, low: float | None, told
     x = np.random.default_rng(0).normal(0, 1000, (64, 1)).astype(dtype)
     y = mcugen.features.load(tables).transform(x)[:, 0]
     assert (y == 0).all() == told
+
+
+@pytest.mark.parametrize(("channel", "told"), [({}, True), ({"low": -10000.0, "high": 10000.0}, False)])
+def test_a_dc_block_that_may_clip_says_so(channel: dict[str, float], told: bool, tmp_path: Path) -> None:
+    """Its result reaches twice the peak."""
+    result = mcugen.export(given({"kind": "dc_block", "pole": 0.99}, channel=channel), tmp_path / "m", verify=False)
+    assert any("clips" in line for line in result.report.details) == told

@@ -111,6 +111,9 @@ def _sections(b: Array, a: Array, place: str) -> Array:
 
 def _window_design(t: schema.FirWin, rate: float, place: str) -> tuple[Any, dict[str, Any]]:
     edges = _edges(t, rate, place)
+    words = [isinstance(w, str) for w in t.window] if isinstance(t.window, tuple) else [True]
+    if words[:1] != [True] or any(words[1:]):
+        raise InputError(f"{place}: window", "is no name with its parameters", 'for example ["kaiser", 8.0]')
     taps = _by_scipy(place, lambda: scipy_signal.firwin(t.length, edges, window=t.window, pass_zero=t.type, fs=rate))
     return source.Fir, {"taps": _finite(taps, place)}
 
