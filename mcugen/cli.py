@@ -31,6 +31,7 @@ from mcugen.cli_options import (
     options_of_each,
     placements_of,
     shapes_of,
+    usage_text,
 )
 from mcugen.errors import InputError, InternalError, McugenError
 from mcugen.report.profile import profile_json, profile_lines
@@ -287,7 +288,7 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(InputError("memory", "this machine has too little memory for this model"))
     except Exception as e:
         if hasattr(e, "format_message"):  # a usage error of the option parser
-            terminal.err.say(f"mcugen: {e.format_message()} (see mcugen --help)")
+            terminal.err.say(f"mcugen: {usage_text(e.format_message())} (see mcugen --help)")
             sys.exit(2)
         _fail(InternalError(type(e).__name__, str(e) or "no message"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -121,6 +122,15 @@ def shapes_of(words: list[str]) -> dict[str, tuple[int, ...]]:
             raise InputError("--shape", f"'{word}' is not NAME=SIZES", "for example --shape input=1,3,96,96")
         shapes[name] = tuple(int(n) for n in sizes)
     return shapes
+
+
+def usage_text(message: str) -> str:
+    """What the option parser says, as our errors say it: the option, and what is wrong with it."""
+    found = re.fullmatch(r"Invalid value for '([^']+)'[^:]*: (?:Value error, )?(.*?)\.?", message, re.DOTALL)
+    if found is None:
+        return message
+    what = re.sub(r"^Input should be (.*?), unable .*", r"must be \1", " ".join(found[2].split()))
+    return f"{found[1]}: {what}"
 
 
 def placements_of(words: list[str]) -> dict[str, str]:
