@@ -11,7 +11,7 @@ import numpy as np
 from mcugen.core.op import MachineOp
 from mcugen.core.types import Array, DType, Loc, Model, TensorType
 from mcugen.errors import UnsupportedError
-from mcugen.nn.ops.factivation import FActivation
+from mcugen.nn.ops.factivation import FActivation, is_known
 from mcugen.nn.ops.fbinary import FBinary
 from mcugen.nn.ops.fconv import FConv
 from mcugen.nn.ops.fdense import FDense
@@ -216,6 +216,8 @@ def _gru(to: _Floats, step: Fused) -> None:
 def _activation(to: _Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, Activation)
+    if not is_known(op.kind, op.alpha):
+        raise UnsupportedError(str(op.loc), f"{op.kind} has no float32 form", "leave out --float32")
     values = (op.kind, prod(to.shape(step.result)), op.alpha, op.beta, op.low, op.high)
     to.ops.append(FActivation((to.at[op.inputs[0]],), (to.new(step.result),), op.loc, *values))
 

@@ -19,6 +19,7 @@ from mcugen.nn.passes_fold import (
     fold_pad_pool,
     quantize_before_pad,
 )
+from mcugen.nn.passes_function import fuse_functions
 from mcugen.nn.source import (
     Activation,
     Affine,
@@ -69,6 +70,10 @@ FLOAT_STEPS: tuple[Step[Any], ...] = (
     Step("fold_constants_of_layers", fold_constants_of_layers),
     Step("cancel_moves_again", cancel_moves),
 )
+
+
+#: The same for nets that become integers.
+INTEGER_STEPS: tuple[Step[Any], ...] = (*FLOAT_STEPS, Step("fuse_functions", fuse_functions))
 
 
 def simplify(model: Model) -> Model:

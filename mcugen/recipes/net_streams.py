@@ -14,7 +14,7 @@ from mcugen.emit.parts import machine_ops
 from mcugen.errors import InternalError, UnsupportedError
 from mcugen.nn.float_gap import gap_between
 from mcugen.nn.floats import lower_floats
-from mcugen.nn.passes import FLOAT_STEPS
+from mcugen.nn.passes import FLOAT_STEPS, INTEGER_STEPS
 from mcugen.nn.quantize.quantize import Quantized, quantize
 from mcugen.nn.stepping import Stepped, evaluate_steps, one_step, with_state
 from mcugen.nn.stored import net_reference_bytes
@@ -48,7 +48,7 @@ def prepare_net_stream(model: Model, options: ExportOptions, progress: Callable[
         raise UnsupportedError("--stream", what, "export a net with one input and one output")
     model = with_class(model) if options.output == "class" else model
     dump = dumper(options.dump_ir)
-    source = run_passes(model, FLOAT_STEPS, None, dump)
+    source = run_passes(model, FLOAT_STEPS if options.float32 else INTEGER_STEPS, None, dump)
     stepped = one_step(source)
     step = stepped.model
     check_model(step, "one step")

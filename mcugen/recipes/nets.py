@@ -19,7 +19,7 @@ from mcugen.emit.parts import machine_ops, ports_of
 from mcugen.errors import InputError, InternalError, UnsupportedError
 from mcugen.nn.float_gap import FloatGap, float_gaps
 from mcugen.nn.floats import lower_floats
-from mcugen.nn.passes import FLOAT_STEPS
+from mcugen.nn.passes import FLOAT_STEPS, INTEGER_STEPS
 from mcugen.nn.prune.prune import Pruned, prune
 from mcugen.nn.quantize.losses import LayerLoss, OutputLoss, losses
 from mcugen.nn.quantize.quantize import Quantized, quantize
@@ -69,7 +69,7 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
     refuse_options(model, options)
     model = with_class(model) if options.output == "class" else model
     dump = dumper(options.dump_ir)
-    source = run_passes(model, FLOAT_STEPS, None, dump)
+    source = run_passes(model, FLOAT_STEPS if options.float32 else INTEGER_STEPS, None, dump)
     shapes = tuple(model.types[v].shape for v in model.outputs)
     progress("lowering" if options.float32 else "quantizing")
     own = None if options.calib is None else load_net_samples(options.calib, source)

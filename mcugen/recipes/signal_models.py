@@ -17,7 +17,7 @@ from mcugen.emit.parts import machine_ops
 from mcugen.errors import InputError, UnsupportedError
 from mcugen.frontends.pipeline.load import Pipeline
 from mcugen.nn.floats import lower_floats
-from mcugen.nn.passes import FLOAT_STEPS
+from mcugen.nn.passes import FLOAT_STEPS, INTEGER_STEPS
 from mcugen.nn.prune.prune import prune
 from mcugen.nn.quantize.losses import losses
 from mcugen.nn.quantize.quantize import quantize
@@ -142,7 +142,9 @@ def _with_net(
         raise UnsupportedError("--output", "proba for a net", "end the net with a Softmax")
     refuse_options(model, options)
     model = with_class(model) if options.output == "class" else model
-    source = run_passes(model, FLOAT_STEPS, None, lambda step, m: dump(f"net_{step}", m))
+    source = run_passes(
+        model, FLOAT_STEPS if options.float32 else INTEGER_STEPS, None, lambda step, m: dump(f"net_{step}", m)
+    )
     kind = source.types[source.inputs[0]]
     rows = None if recorded is None else _typical(recorded, kind)
     lines: list[tuple[str, str]] = []

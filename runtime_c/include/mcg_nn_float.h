@@ -46,6 +46,13 @@ void mcg_hard_sigmoid_f32(const float *x, float alpha, float beta, float *y,
                           uint32_t n);                         /* clip(alpha * x + beta, 0, 1) */
 void mcg_hard_swish_f32(const float *x, float *y, uint32_t n); /* x * clip(x / 6 + 0.5, 0, 1) */
 void mcg_tanh_f32(const float *x, float *y, uint32_t n);
+/* y may be x. erf: error below 3 units in the last place. exp and log(1 + exp(x)) are in mcg_scores.h. */
+void mcg_elu_f32(const float *x, float alpha, float *y, uint32_t n);              /* x < 0 ? alpha * (exp(x) - 1) : x */
+void mcg_thresholded_relu_f32(const float *x, float alpha, float *y, uint32_t n); /* x <= alpha ? 0 : x */
+void mcg_softsign_f32(const float *x, float *y, uint32_t n);                      /* x / (1 + |x|) */
+void mcg_abs_f32(const float *x, float *y, uint32_t n);
+void mcg_reciprocal_f32(const float *x, float *y, uint32_t n);
+void mcg_erf_f32(const float *x, float *y, uint32_t n);
 
 /* Pools. The maximum of a window that holds NaN is NaN. The mean: the sum from row to row, divided by the count. */
 void mcg_max_pool_f32(const mcg_pool_t *d, const float *x, float *y);

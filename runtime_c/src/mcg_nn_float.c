@@ -106,4 +106,71 @@ void mcg_tanh_f32(const float *x, float *y, uint32_t n)
     }
 }
 
+void mcg_elu_f32(const float *x, float alpha, float *y, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; ++i) {
+        y[i] = x[i] < 0.0f ? alpha * (mcg_exp_f32(x[i]) - 1.0f) : x[i];
+    }
+}
+
+void mcg_thresholded_relu_f32(const float *x, float alpha, float *y, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; ++i) {
+        y[i] = x[i] <= alpha ? 0.0f : x[i];
+    }
+}
+
+void mcg_softsign_f32(const float *x, float *y, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; ++i) {
+        y[i] = x[i] / (1.0f + (x[i] < 0.0f ? -x[i] : x[i]));
+    }
+}
+
+void mcg_abs_f32(const float *x, float *y, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; ++i) {
+        y[i] = x[i] < 0.0f ? -x[i] : x[i] + 0.0f; /* -0.0 + 0.0 is 0.0 */
+    }
+}
+
+void mcg_reciprocal_f32(const float *x, float *y, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; ++i) {
+        y[i] = 1.0f / x[i];
+    }
+}
+
+void mcg_erf_f32(const float *x, float *y, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; ++i) {
+        const float v = x[i];
+        const float a = v < 0.0f ? -v : v;
+        if (a < 1.0f) { /* x * polynomial in x^2 */
+            const float s = product(v, v);
+            float p = 0x1.4ae4c4p-14f;
+            p = product(p, s) - 0x1.a485e8p-11f;
+            p = product(p, s) + 0x1.5419f4p-8f;
+            p = product(p, s) - 0x1.b7fbb4p-6f;
+            p = product(p, s) + 0x1.ce2d2p-4f;
+            p = product(p, s) - 0x1.81273ep-2f;
+            p = product(p, s) + 0x1.20dd74p+0f;
+            y[i] = p * v;
+        } else { /* 1 - exp(polynomial in |x|) */
+            const float t = a > 4.0f ? 4.0f : a;
+            float p = 0x1.0dddfp-22f;
+            p = product(p, t) - 0x1.a8b6acp-16f;
+            p = product(p, t) + 0x1.e6514cp-12f;
+            p = product(p, t) - 0x1.18a67ep-8f;
+            p = product(p, t) + 0x1.9fb86cp-6f;
+            p = product(p, t) - 0x1.bcfc4p-4f;
+            p = product(p, t) - 0x1.441dc4p-1f;
+            p = product(p, t) - 0x1.21317ap+0f;
+            p = product(p, t) + 0x1.ac931p-13f;
+            p = 1.0f - mcg_exp_f32(p);
+            y[i] = v < 0.0f ? -p : p;
+        }
+    }
+}
+
 #endif

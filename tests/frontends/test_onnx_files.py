@@ -185,7 +185,7 @@ def test_everything_is_reported_at_once() -> None:
         UnsupportedError,
         "5 things are not supported",
         "node 'n_b' (ConvTranspose): transposed convolutions",
-        "node 'n_c' (Mish): op Mish is not supported -> replace it",
+        "node 'n_c' (LpPool): op LpPool is not supported -> replace it",
         "node 'n_d' (Conv): the weights must be constant",
         "node 'n_e' (Pad): pads in mode reflect",
         "node 'n_y' (ai.onnx.ml.Normalizer): divides a row",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from mcugen.nn.ops.factivation import FActivation
 from mcugen.nn.ops.fbinary import FBinary
 from mcugen.nn.ops.fconv import FConv
 from mcugen.nn.ops.fdense import FDense
-from mcugen.nn.ops.float_math import tanh_f32
+from mcugen.nn.ops.float_math import erf_f32, tanh_f32
 from mcugen.nn.ops.fpool import FPool
 from mcugen.nn.ops.frecurrent import FGru, FLstm
 from mcugen.nn.ops.fscale import FScale
@@ -66,6 +67,17 @@ def test_tanh_is_within_three_units() -> None:
     assert tanh_f32(np.array([np.inf, -np.inf, 0.0], np.float32)).tolist() == [1.0, -1.0, 0.0]
 
 
+def test_erf_is_within_three_units() -> None:
+    """Python's own erf has double precision."""
+    x = np.concatenate([floats(3, 20000, size=2.0), floats(4, 2000, size=1e-3), ODD, np.float32([1, -1, 4, -4, 3.99])])
+    y, exact = erf_f32(x), np.array([math.erf(v) for v in x.astype(np.float64)])
+    fine = np.isfinite(x) & (np.abs(x) > 1e-37)
+    units = np.abs(y[fine] - exact[fine]) / np.spacing(np.abs(exact[fine]).astype(np.float32))
+    assert units.max() < 3.0
+    assert np.isnan(erf_f32(np.array([np.nan], np.float32)))[0]
+    assert erf_f32(np.array([np.inf, -np.inf, 0.0], np.float32)).tolist() == [1.0, -1.0, 0.0]
+
+
 ACTIVATION_FIELDS: list[dict[str, Any]] = [
     {"kind": "relu"},
     {"kind": "leaky_relu", "alpha": 0.1},
@@ -75,6 +87,14 @@ ACTIVATION_FIELDS: list[dict[str, Any]] = [
     {"kind": "tanh"},
     {"kind": "hard_sigmoid", "alpha": 0.2, "beta": 0.5},
     {"kind": "hard_swish"},
+    {"kind": "elu", "alpha": 0.7},
+    {"kind": "thresholded_relu", "alpha": 0.3},
+    {"kind": "softplus"},
+    {"kind": "softsign"},
+    {"kind": "abs"},
+    {"kind": "exp"},
+    {"kind": "erf"},
+    {"kind": "power", "alpha": -1.0},
 ]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mcugen.frontends.onnx import ops_elementwise as elementwise
+from mcugen.frontends.onnx import ops_functions as functions
 from mcugen.frontends.onnx import ops_linear as linear
 from mcugen.frontends.onnx import ops_ml as classic
 from mcugen.frontends.onnx import ops_move as move
@@ -43,7 +44,6 @@ _WINDOW = "kernel_shape strides pads dilations auto_pad"
 _RNN = "direction hidden_size layout activations activation_alpha activation_beta clip"
 _QDQ = "quantize with quant_format=QuantFormat.QDQ"
 _LINEAR = "coefficients intercepts post_transform"
-_TWO = "fold its constants, or compute it in the application"
 
 OPS: dict[tuple[str, str], Row] = {
     ("", "Conv"): _row(linear.conv, 2, 3, f"{_WINDOW} group"),
@@ -56,12 +56,33 @@ OPS: dict[tuple[str, str], Row] = {
     ("", "Div"): _row(elementwise.arithmetic("div"), 2, 2),
     ("", "Relu"): _row(elementwise.activation("relu"), 1, 1),
     ("", "LeakyRelu"): _row(elementwise.activation("leaky_relu", alpha=0.01), 1, 1, "alpha"),
-    ("", "PRelu"): _row(elementwise.prelu, 2, 2),
+    ("", "PRelu"): _row(functions.prelu, 2, 2),
     ("", "Clip"): _row(elementwise.clip, 1, 3, "min max"),
     ("", "Sigmoid"): _row(elementwise.activation("sigmoid"), 1, 1),
     ("", "HardSigmoid"): _row(elementwise.activation("hard_sigmoid", alpha=0.2, beta=0.5), 1, 1, "alpha beta"),
     ("", "Tanh"): _row(elementwise.activation("tanh"), 1, 1),
     ("", "HardSwish"): _row(elementwise.activation("hard_swish"), 1, 1),
+    ("", "Elu"): _row(elementwise.activation("elu", alpha=1.0), 1, 1, "alpha"),
+    ("", "Selu"): _row(functions.selu, 1, 1, "alpha gamma"),
+    ("", "Celu"): _row(functions.celu, 1, 1, "alpha"),
+    ("", "ThresholdedRelu"): _row(elementwise.activation("thresholded_relu", alpha=1.0), 1, 1, "alpha"),
+    ("", "Softplus"): _row(elementwise.activation("softplus"), 1, 1),
+    ("", "Softsign"): _row(elementwise.activation("softsign"), 1, 1),
+    ("", "Erf"): _row(elementwise.activation("erf"), 1, 1),
+    ("", "Abs"): _row(elementwise.activation("abs"), 1, 1),
+    ("", "Exp"): _row(elementwise.activation("exp"), 1, 1),
+    ("", "Log"): _row(elementwise.activation("log"), 1, 1),
+    ("", "Sqrt"): _row(elementwise.activation("sqrt"), 1, 1),
+    ("", "Pow"): _row(functions.power, 2, 2),
+    ("", "Neg"): _row(functions.negated, 1, 1),
+    ("", "Reciprocal"): _row(functions.reciprocal, 1, 1),
+    ("", "Gelu"): _row(functions.gelu, 1, 1, "approximate"),
+    ("", "Mish"): _row(functions.mish, 1, 1),
+    ("", "Swish"): _row(functions.swish, 1, 1, "alpha"),
+    ("", "Max"): _row(functions.limit("max"), 1, 1 << 16),
+    ("", "Min"): _row(functions.limit("min"), 1, 1 << 16),
+    ("", "Sum"): _row(functions.total("sum"), 1, 1 << 16),
+    ("", "Mean"): _row(functions.total("mean"), 1, 1 << 16),
     ("", "Identity"): _row(elementwise.identity, 1, 1),
     ("", "Dropout"): _row(elementwise.dropout, 1, 3, "ratio seed"),
     ("", "Cast"): _row(elementwise.cast, 1, 1, "to saturate round_mode"),
@@ -104,10 +125,6 @@ OPS: dict[tuple[str, str], Row] = {
         "dynamic quantization is not supported", "quantize statically, in QDQ format"
     ),
     ("", "LayerNormalization"): _later("layer normalization is not supported", "use BatchNormalization"),
-    ("", "Exp"): _later("this function is not supported on activations", _TWO),
-    ("", "Pow"): _later("this function is not supported on activations", _TWO),
-    ("", "Sqrt"): _later("this function is not supported on activations", _TWO),
-    ("", "Erf"): _later("GELU is not supported", "use Relu or HardSwish"),
     # Classic models; graphs with tree ensembles are read elsewhere (ml_graph.py).
     (ML, "Scaler"): _row(classic.scaler, 1, 1, "offset scale"),
     (ML, "LinearRegressor"): _row(classic.linear_regressor, 1, 1, f"{_LINEAR} targets"),

@@ -48,13 +48,6 @@ def _limit(c: Call, index: int, default: float) -> float:
     return float(data.reshape(-1)[0])
 
 
-def prelu(c: Call) -> None:
-    x, slope = c.x(0), c.weights(1, "the slope")
-    if slope.size != 1:
-        c.refuse("has a slope per channel", "train with one slope (num_parameters=1) or use LeakyRelu")
-    c.give_raw(c.add(Activation, x.name, kind="leaky_relu", alpha=float(slope.reshape(-1)[0])), x.shape)
-
-
 def identity(c: Call) -> None:
     """Identity, Dropout in inference and the like: another name."""
     c.give(c.operand(0))
@@ -87,14 +80,20 @@ def arithmetic(kind: str) -> Callable[[Call], None]:
         first, second = c.is_constant(0), c.is_constant(1)
         if first or second:
             if kind == "div" and first:
-                c.refuse("divides a constant by an activation", "only division by constants is supported")
-            _with_constant(c, kind, c.x(1 if first else 0), 0 if first else 1)
+                _with_constant(c, "mul", _reciprocal(c, c.x(1)), 0)
+            else:
+                _with_constant(c, kind, c.x(1 if first else 0), 0 if first else 1)
         elif kind == "div":
-            c.refuse("divides two activations", "only division by constants is supported")
+            c.give_raw(*two(c, "mul", c.x(0), _reciprocal(c, c.x(1))))
         else:
-            _two(c, kind, c.x(0), c.x(1))
+            c.give_raw(*two(c, kind, c.x(0), c.x(1)))
 
     return handle
+
+
+def _reciprocal(c: Call, x: Activated) -> Activated:
+    name = c.add(Activation, x.name, hint="reciprocal", kind="power", alpha=-1.0)
+    return Activated(name, x.raw, x.shape)
 
 
 def _with_constant(c: Call, kind: str, x: Activated, index: int) -> None:
@@ -131,20 +130,20 @@ def _affine(c: Call, x: Activated, scale: Array, offset: Array, shape: Shape) ->
     return c.add(Affine, name, hint="flat", scale=flat[0], offset=flat[1], axis=0)
 
 
-def _two(c: Call, kind: str, a: Activated, b: Activated) -> None:
+def two(c: Call, kind: str, a: Activated, b: Activated, hint: str = "") -> tuple[str, Shape]:
+    """A Binary of two activations, each repeated where the other is wider: the name and the file's shape."""
     shape = broadcast(a.shape, b.shape)
     if shape is None:
         c.broken(f"shapes {list(a.shape)} and {list(b.shape)}")
     if a.raw == b.raw and a.shape == b.shape:
-        c.give_raw(c.add(Binary, a.name, b.name, kind=kind), shape)
-        return
+        return c.add(Binary, a.name, b.name, hint=hint, kind=kind), shape
     # Align both at the last axis, without the batch axis.
     sample = sample_shape(shape)
     names = []
     for x in (a, b):
         padded = ((1,) * (len(shape) - len(x.shape)) + x.shape)[len(shape) - len(sample) :]
         names.append(c.program.view(x, padded or (1,), c.loc))
-    c.give_raw(c.add(Binary, *names, kind=kind), shape)
+    return c.add(Binary, *names, hint=hint, kind=kind), shape
 
 
 # Quantization.

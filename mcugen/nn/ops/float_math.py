@@ -15,7 +15,7 @@ _TANH = [_F(float.fromhex(c)) for c in ("-0x1.901808p-8", "0x1.581fa8p-6", "-0x1
 _TANH += [_F(float.fromhex("-0x1.555552p-2"))]
 
 #: Overflow to infinity and NaN are results here, as in C, and no news for the user.
-quiet = np.errstate(over="ignore", under="ignore", invalid="ignore")
+quiet = np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore")
 
 
 def clamp_f32(v: Array, low: float, high: float) -> Array:
@@ -34,6 +34,30 @@ def tanh_f32(x: Array) -> Array:
     a = np.where(x < 0, -x, x)
     t = _F(1.0) - _F(2.0) / (exp_f32(a + a) + _F(1.0))
     return np.where(a < _F(0.625), near, np.where(x < 0, -t, t)).astype(np.float32)
+
+
+_ERF = [_F(float.fromhex(c)) for c in ("0x1.4ae4c4p-14", "-0x1.a485e8p-11", "0x1.5419f4p-8", "-0x1.b7fbb4p-6")]
+_ERF += [_F(float.fromhex(c)) for c in ("0x1.ce2d2p-4", "-0x1.81273ep-2", "0x1.20dd74p+0")]
+_LOG_ERFC = [_F(float.fromhex(c)) for c in ("0x1.0dddfp-22", "-0x1.a8b6acp-16", "0x1.e6514cp-12", "-0x1.18a67ep-8")]
+_LOG_ERFC += [_F(float.fromhex(c)) for c in ("0x1.9fb86cp-6", "-0x1.bcfc4p-4", "-0x1.441dc4p-1", "-0x1.21317ap+0")]
+_LOG_ERFC += [_F(float.fromhex("0x1.ac931p-13"))]
+
+
+def _horner(coefficients: list[np.float32], x: Array) -> Array:
+    p = np.full_like(x, coefficients[0])
+    for c in coefficients[1:]:
+        p = p * x + c
+    return p
+
+
+@quiet
+def erf_f32(x: Array) -> Array:
+    """mcg_erf_f32: below 1 a polynomial, else 1 - exp of one. Both were fitted by weighted least squares to erf(x) / x
+    in x^2, and to log(erfc(x)) from 1 to 4."""
+    a = np.where(x < 0, -x, x)
+    near = _horner(_ERF, x * x) * x
+    far = _F(1.0) - exp_f32(_horner(_LOG_ERFC, np.where(a > _F(4.0), _F(4.0), a)))
+    return np.where(a < _F(1.0), near, np.where(x < 0, -far, far)).astype(np.float32)
 
 
 @quiet

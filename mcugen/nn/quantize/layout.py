@@ -20,13 +20,14 @@ from mcugen.nn.source import (
     Concat,
     Conv,
     FakeQuant,
+    Function,
     GlobalPool,
     Pad,
     Pool,
     Slice,
 )
 
-_SAME_LAYOUT = (Activation, FakeQuant, Slice, Pad, Concat, Pool)
+_SAME_LAYOUT = (Activation, FakeQuant, Function, Slice, Pad, Concat, Pool)
 #: How much longer a pool takes on planes, for each element of a window; copying an element is 1 (10 instructions).
 _PLANAR_POOL = 0.5
 

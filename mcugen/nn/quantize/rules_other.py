@@ -28,6 +28,7 @@ from mcugen.nn.source import (
     Binary,
     Concat,
     FakeQuant,
+    Function,
     GlobalPool,
     Pad,
     Pool,
@@ -69,13 +70,22 @@ def lower_fake_quant(to: Lowering, step: Fused) -> None:
 def lower_activation(to: Lowering, step: Fused) -> None:
     """256 answers in a table."""
     op = step.op
-    assert isinstance(op, Activation)
+    assert isinstance(op, Activation | Function)
     q_in, q_out = to.q(op.inputs[0]), to.q(step.result)
 
     def function(x: Array) -> Array:
-        return np.asarray(op.eval(x.astype(np.float32))[0], np.float64)
+        return _filled(np.asarray(op.eval(x.astype(np.float32))[0], np.float64))
 
     _table(to, step, op.inputs[0], table_of(function, q_in, q_out))
+
+
+def _filled(y: Array) -> Array:
+    """Without NaN: where a function has no value (the root of a negative number), that of the nearest that has one."""
+    places = np.flatnonzero(~np.isnan(y))
+    if not places.size:
+        return np.zeros_like(y)
+    nearest = places[np.abs(np.arange(len(y))[:, None] - places).argmin(axis=1)]
+    return np.asarray(y[nearest])
 
 
 def _table(to: Lowering, step: Fused, value: str, table: Array) -> None:

@@ -2,6 +2,7 @@
 
 from mcugen.nn.source.base import NetOp, Shape, ShapeError
 from mcugen.nn.source.elementwise import ACTIVATIONS, Activation, Affine, Binary, FakeQuant
+from mcugen.nn.source.function import Function
 from mcugen.nn.source.linear import Conv, Dense, no_bias
 from mcugen.nn.source.move import Concat, Pad, Reshape, Slice, Transpose
 from mcugen.nn.source.pool import ArgMax, GlobalPool, Pool, Reduce, Softmax
@@ -15,6 +16,7 @@ SOURCE_OPS: tuple[type[NetOp], ...] = (
     Binary,
     Activation,
     FakeQuant,
+    Function,
     Softmax,
     ArgMax,
     Pool,
@@ -40,6 +42,7 @@ __all__ = [
     "Conv",
     "Dense",
     "FakeQuant",
+    "Function",
     "GlobalPool",
     "Gru",
     "Lstm",

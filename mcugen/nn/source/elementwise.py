@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
+from math import erf, inf
 
 import numpy as np
 
@@ -73,7 +73,10 @@ class Activation(NetOp):
     """A function of one element.
 
     ``kind``: relu; leaky_relu (``alpha`` x below 0); clip to [``low``, ``high``]; sigmoid;
-    hard_sigmoid clip(``alpha`` x + ``beta``, 0, 1); tanh; hard_swish x * clip(x / 6 + 1/2, 0, 1).
+    hard_sigmoid clip(``alpha`` x + ``beta``, 0, 1); tanh; hard_swish x * clip(x / 6 + 1/2, 0, 1);
+    elu ``alpha`` (exp(x) - 1) below 0; thresholded_relu 0 up to ``alpha``; softplus log(1 + exp(x));
+    softsign x / (1 + abs(x)); erf; abs; exp; log; sqrt; power x ** ``alpha``.
+    Where a function has no real value (the root of a negative number) the result is NaN.
     """
 
     kind: str
@@ -89,7 +92,11 @@ class Activation(NetOp):
         return (x,)
 
     def eval(self, *args: Array) -> tuple[Array, ...]:
-        return (ACTIVATIONS[self.kind](self, np.asarray(args[0], np.float64)).astype(np.float32),)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return (ACTIVATIONS[self.kind](self, np.asarray(args[0], np.float64)).astype(np.float32),)
+
+
+_erf = np.frompyfunc(erf, 1, 1)
 
 
 #: From the kind to its function, float64 to float64.
@@ -101,6 +108,16 @@ ACTIVATIONS: dict[str, Callable[[Activation, Array], Array]] = {
     "hard_sigmoid": lambda a, x: np.clip(a.alpha * x + a.beta, 0.0, 1.0),
     "tanh": lambda a, x: np.tanh(x),
     "hard_swish": lambda a, x: x * np.clip(x / 6.0 + 0.5, 0.0, 1.0),
+    "elu": lambda a, x: np.where(x < 0, a.alpha * np.expm1(np.minimum(x, 0.0)), x),
+    "thresholded_relu": lambda a, x: np.where(x > a.alpha, x, 0.0),
+    "softplus": lambda a, x: np.logaddexp(x, 0.0),
+    "softsign": lambda a, x: x / (1.0 + np.abs(x)),
+    "erf": lambda a, x: np.asarray(_erf(x), np.float64),
+    "abs": lambda a, x: np.abs(x),
+    "exp": lambda a, x: np.exp(x),
+    "log": lambda a, x: np.log(x),
+    "sqrt": lambda a, x: np.sqrt(x),
+    "power": lambda a, x: np.power(x, a.alpha),
 }
 
 
