@@ -112,3 +112,27 @@ def test_padding_before_a_quantized_convolution(after: str, tmp_path: Path) -> N
     gap = np.abs(found.reshape(20, -1) - truth(model, x).reshape(20, -1)) / step
     assert gap.max() < 1.001
     assert (gap > 0.001).mean() < 0.001
+
+
+def test_slices_that_become_parts_of_a_whole(tmp_path: Path) -> None:
+    """x is 50 times as wide as the parts cut from it: they take the scale of the Concat, and its zero point."""
+    constants = {"a": np.array([0]), "b": np.array([2]), "c": np.array([3]), "d": np.array([5]), "e": np.array([1])}
+    nodes = [node("Slice", "x c d e", "p"), node("Slice", "x a b e", "q"), node("Concat", "p q", "y", axis=1)]
+    model = net(nodes, (1, 5, 4, 3), constants)
+    x = RNG.uniform(-1, 0.2, (12, 5, 4, 3)).astype(np.float32)
+    x[:, 2] = RNG.uniform(-50, 50, (12, 4, 3))
+    found, step, _ = answers(model, tmp_path, x, calib=True)
+    assert np.abs(found.reshape(12, -1) - truth(model, x).reshape(12, -1)).max() <= 100 / 255
+    assert step < 2 / 255
+
+
+def test_slices_with_scales_of_their_own(tmp_path: Path) -> None:
+    """A QDQ file gives two parts of one value two scales."""
+    constants = {"a": np.array([0]), "b": np.array([2]), "c": np.array([4]), "e": np.array([1])}
+    scales = {"s": np.float32(0.1), "t": np.float32(0.02), "z": ZERO}
+    nodes = [*pair("x", "v", "s"), node("Slice", "v a b e", "p"), node("Slice", "v b c e", "q")]
+    nodes += [*pair("p", "p2", "s"), *pair("q", "q2", "t"), node("Add", "p2 q2", "w"), *pair("w", "y", "s")]
+    model = net(nodes, (1, 4, 3, 3), constants | scales)
+    x = RNG.uniform(-2, 2, (12, 4, 3, 3)).astype(np.float32)
+    found, step, _ = answers(model, tmp_path, x, calib=False)
+    assert np.abs(found - truth(model, x).reshape(found.shape)).max() < 1.01 * step

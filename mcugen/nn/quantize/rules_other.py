@@ -288,7 +288,7 @@ def lower_slice(to: Lowering, step: Fused) -> None:
     if source.logical != source.shape:
         source = to.in_sequence(op.inputs[0])
     stored = Stored(step.result, op.shape, op.shape, source.order)
-    to.new_value(step.result, stored)
+    to.new_value(step.result, stored, q=to.q(op.inputs[0]))
     move = strided_slice(
         (source.name,),
         (stored.name,),
@@ -299,6 +299,7 @@ def lower_slice(to: Lowering, step: Fused) -> None:
         stored.physical,
     )
     to.add(move)
+    to.alias(step.result, stored)  # as a part of a Concat it has the scale of the whole
 
 
 def _in_order(values: tuple[int, ...], stored: Stored) -> tuple[int, ...]:
