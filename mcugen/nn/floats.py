@@ -22,6 +22,7 @@ from mcugen.nn.ops.fsoftmax import FSoftmax
 from mcugen.nn.ops.move import MAX_DIMS, Move, fill_bits, padded_copy, strided_copy, strided_slice
 from mcugen.nn.ops.qargmax import QArgMax
 from mcugen.nn.ops.qconcat import QConcat
+from mcugen.nn.ops.spread import depth_to_space, repeated_elements
 from mcugen.nn.quantize.scheme import Fused, fuse
 from mcugen.nn.source import (
     Activation,
@@ -31,6 +32,7 @@ from mcugen.nn.source import (
     Concat,
     Conv,
     Dense,
+    DepthToSpace,
     FakeQuant,
     GlobalPool,
     Gru,
@@ -38,6 +40,7 @@ from mcugen.nn.source import (
     Pad,
     Pool,
     Reduce,
+    Repeat,
     Reshape,
     Slice,
     Softmax,
@@ -285,7 +288,8 @@ def _reduce(to: _Floats, step: Fused) -> None:
     shape = to.shape(op.inputs[0])
     kept = tuple(a for a in range(len(shape)) if a not in op.axes)
     x = to.arranged(op.inputs[0], (*kept, *sorted(op.axes)), op.loc)
-    _mean(to, step, "avg", x, prod(shape[a] for a in kept), prod(shape[a] for a in op.axes))
+    kind = "max" if op.kind == "max" else "avg"
+    _mean(to, step, kind, x, prod(shape[a] for a in kept), prod(shape[a] for a in op.axes))
 
 
 def _mean(to: _Floats, step: Fused, kind: str, x: str, rows: int, count: int) -> None:
@@ -362,6 +366,20 @@ def _pad(to: _Floats, step: Fused) -> None:
     to.ops.append(padded_copy(x, y, op.loc, *shapes, before, fill_bits(op.value), DType.F32))
 
 
+def _repeat(to: _Floats, step: Fused) -> None:
+    op = step.op
+    assert isinstance(op, Repeat)
+    values = ((to.at[op.inputs[0]],), (to.new(step.result),), op.loc)
+    to.ops.append(repeated_elements(values, to.shape(op.inputs[0]), op.factors, DType.F32))
+
+
+def _depth_to_space(to: _Floats, step: Fused) -> None:
+    op = step.op
+    assert isinstance(op, DepthToSpace)
+    values = ((to.at[op.inputs[0]],), (to.new(step.result),), op.loc)
+    to.ops.append(depth_to_space(values, _shape3(to.shape(op.inputs[0])), op.block, (0, 1, 2), DType.F32))
+
+
 _RULES: dict[type, Callable[[_Floats, Fused], None]] = {
     Conv: _conv,
     Dense: _dense,
@@ -380,4 +398,6 @@ _RULES: dict[type, Callable[[_Floats, Fused], None]] = {
     Concat: _concat,
     Slice: _slice,
     Pad: _pad,
+    Repeat: _repeat,
+    DepthToSpace: _depth_to_space,
 }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from mcugen.core.op import Op
 from mcugen.core.passes import Step
-from mcugen.core.types import Array, Model
+from mcugen.core.types import Array, Model, frozen_array
 from mcugen.nn.passes_edit import Editor, joined, rewrite
 from mcugen.nn.passes_fold import (
     fold_affine_after,
@@ -25,8 +26,10 @@ from mcugen.nn.source import (
     Affine,
     Binary,
     Concat,
+    DepthToSpace,
     FakeQuant,
     Pad,
+    Repeat,
     Reshape,
     Slice,
     Transpose,
@@ -85,6 +88,9 @@ def simplify(model: Model) -> Model:
 
 # Rules.
 
+#: What an op on single elements may go before: it then finds the layer that it folds into, and fewer elements.
+_MOVES = (Reshape, Transpose, Repeat, DepthToSpace)
+
 
 def _drop_identity(e: Editor, place: int, op: Op) -> bool:
     return _is_identity(e, op) and e.bypass(place, op)
@@ -99,6 +105,8 @@ def _is_identity(e: Editor, op: Op) -> bool:
             return op.perm == tuple(range(len(shape)))
         case Slice():
             return op.shape == shape and all(s > 0 or n == 1 for s, n in zip(op.steps, shape, strict=True))
+        case Repeat():
+            return max(op.factors, default=1) == 1
         case Pad():
             return not any(max(p) for p in op.pads)
         case Concat():
@@ -117,13 +125,17 @@ def _same_grid(a: FakeQuant, b: FakeQuant) -> bool:
 
 
 def _join_moves(e: Editor, place: int, op: Op) -> bool:
-    """Two Reshapes or two Transposes in a row are one."""
+    """Two Reshapes, two Transposes or two Repeats in a row are one."""
     before = e.writer(op.inputs[0])
     if before is None:
         return False
     first = before[1]
     if isinstance(op, Reshape) and isinstance(first, Reshape):
         e.put(place, replace(op, inputs=first.inputs))
+        return True
+    if isinstance(op, Repeat) and isinstance(first, Repeat):
+        factors = tuple(a * b for a, b in zip(first.factors, op.factors, strict=True))
+        e.put(place, replace(op, inputs=first.inputs, factors=factors))
         return True
     if isinstance(op, Transpose) and isinstance(first, Transpose):
         e.put(place, replace(op, inputs=first.inputs, perm=tuple(first.perm[p] for p in op.perm)))
@@ -148,11 +160,16 @@ def _sink(e: Editor, place: int, op: Op) -> bool:
     if not isinstance(op, Activation | FakeQuant | Affine):
         return False
     before = e.writer(op.inputs[0])
-    if before is None or not isinstance(before[1], Reshape | Transpose) or not e.read_once(op.inputs[0]):
+    if before is None or not isinstance(before[1], _MOVES) or not e.read_once(op.inputs[0]):
         return False
     where, move = before
     shape = e.types[move.inputs[0]].shape
-    if isinstance(op, Affine) and not op.per_tensor:
+    if isinstance(op, Affine) and not op.per_tensor and isinstance(move, DepthToSpace):
+        if op.axis != 0:
+            return False
+        along = prod(move.block)
+        op = replace(op, scale=frozen_array(op.scale.repeat(along)), offset=frozen_array(op.offset.repeat(along)))
+    elif isinstance(op, Affine) and not op.per_tensor:
         axis = _axis_before(move, op.axis, shape, e.types[move.outputs[0]].shape)
         if axis is None:
             return False
@@ -168,6 +185,8 @@ def _axis_before(move: Op, axis: int, source: tuple[int, ...], result: tuple[int
     """The axis of the operand of ``move`` that is ``axis`` of its result, or None if there is none."""
     if isinstance(move, Transpose):
         return move.perm[axis]
+    if isinstance(move, Repeat):
+        return axis if move.factors[axis] == 1 else None
     ahead = int(np.prod(result[:axis], dtype=np.int64))
     for k, n in enumerate(source):
         if n == result[axis] and int(np.prod(source[:k], dtype=np.int64)) == ahead:

@@ -37,6 +37,7 @@ from mcugen.nn.source import (
     NetOp,
     Pad,
     Reduce,
+    Repeat,
     Reshape,
     Slice,
     Softmax,
@@ -193,6 +194,11 @@ def _pad(op: Pad, axis: int, shape: tuple[int, ...]) -> _Step:
     return _Step(op, (axis,))
 
 
+def _repeat(op: Repeat, axis: int, shape: tuple[int, ...]) -> _Step:
+    _require(op.factors[axis] == 1)
+    return _Step(op, (axis,))
+
+
 _RULES: dict[type, _Rule] = {
     Lstm: _recurrent,
     Gru: _recurrent,
@@ -210,6 +216,7 @@ _RULES: dict[type, _Rule] = {
     Reshape: _reshape,
     Slice: _slice,
     Pad: _pad,
+    Repeat: _repeat,
 }
 
 _KEEPING: dict[type, type] = {QLstm: QLstmStep, QGru: QGruStep, FLstm: FLstmStep, FGru: FGruStep}

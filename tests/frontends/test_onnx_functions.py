@@ -84,6 +84,42 @@ def test_totals(op: str) -> None:
     same_as_runtime(net([node(op, "a", "b"), node("Relu", "b", "y")], {"a": (1, 3)}))
 
 
+REDUCTIONS = ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare")
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+@pytest.mark.parametrize("axes", [(1,), (2, 3), (-1,), (1, 3), (0,), None])
+@pytest.mark.parametrize("keep", [0, 1])
+def test_reductions(op: str, axes: tuple[int, ...] | None, keep: int) -> None:
+    attributes = {"keepdims": keep} | ({} if axes is None else {"axes": list(axes)})
+    opset = 11 if op == "ReduceSum" else 13
+    same_as_runtime(net([node(op, "x", "y", **attributes)], (1, 3, 4, 5), opset=opset), tolerance=2e-5)
+    if axes is not None:
+        made = node(op, "x a", "y", keepdims=keep)
+        same_as_runtime(net([made], (1, 3, 4, 5), {"a": np.array(axes)}, 18), tolerance=2e-5)
+
+
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMax", "ReduceMin"])
+@pytest.mark.parametrize("axes", [(1,), (2, 3), (1, 3)])
+def test_reductions_of_integers(op: str, axes: tuple[int, ...]) -> None:
+    """Behind a convolution, whose channels are interleaved."""
+    nodes = [node("Conv", "x k", "v"), node(op, "v a", "y")]
+    model = net(nodes, (1, 3, 6, 5), {"k": RNG.normal(0, 0.3, (4, 3, 3, 2)), "a": np.array(axes)}, 18)
+    source = run_passes(load(model), INTEGER_STEPS, None)
+    x = RNG.normal(0, 1, (32, 3, 6, 5)).astype(np.float32)
+    machine = quantize(source, value_ranges(source, (x,), "minmax")).machine
+    check_model(machine, "quantize")
+    y = evaluate(machine, {"x": as_integers(x, machine.types["x"])})[machine.outputs[0]]
+    want = np.concatenate([runtime(model, {"x": row[None]})[0] for row in x])
+    found = dequantized(y, machine.types[machine.outputs[0]]).reshape(want.shape)
+    assert np.abs(found - want).max() < 0.03 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("shape", [(1, 6, 5), (1, 1, 6, 5), (6, 5), (1, 3, 6, 5)])
+def test_products_from_the_left(shape: tuple[int, ...]) -> None:
+    same_as_runtime(net([node("MatMul", "k x", "y")], shape, {"k": RNG.normal(0, 1, (4, 6))}))
+
+
 def test_division() -> None:
     """By an activation: only where it stays away from zero is that sensible, and the test."""
     nodes = [node("Abs", "b", "c"), node("Add", "c k", "d"), node("Div", "a d", "y")]

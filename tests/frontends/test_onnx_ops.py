@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import helper
 from onnx_nets import kinds, load, net, node, same_as_runtime
 
 from mcugen.nn.source import Activation, Conv, Dense, Gru, Lstm
@@ -363,6 +364,20 @@ def test_gru(linear: int, result: str, full: bool) -> None:
     loaded = same_as_runtime(net([made], (steps, 1, inputs), constants, 14, result))
     gru = next(op for op in loaded.ops if isinstance(op, Gru))
     assert gru.linear_before_reset == bool(linear)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+@pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
+@pytest.mark.parametrize("results", ["Y", "Yh", "Y Yh"])
+def test_other_directions(kind: str, direction: str, results: str) -> None:
+    """Backward layers read and write the sequence turned around."""
+    gates, hidden, inputs, steps, count = 4 if kind == "LSTM" else 3, 4, 3, 5, 1 + (direction == "bidirectional")
+    constants = {"w": w(count, gates * hidden, inputs), "r": w(count, gates * hidden, hidden)}
+    constants |= {"b": w(count, 2 * gates * hidden), "h": w(count, 1, hidden)}
+    names = " ".join(v if v in results.split() else "-" for v in ("Y", "Yh"))
+    made = helper.make_node(kind, ["x", "w", "r", "b", "", "h"], ["" if v == "-" else v for v in names.split()],
+                            name="rnn", hidden_size=hidden, direction=direction)  # fmt: skip
+    same_as_runtime(net([made], (steps, 1, inputs), constants, 14, results))
 
 
 def test_lstm_of_one_step_and_one_unit() -> None:

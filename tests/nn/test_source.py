@@ -21,7 +21,9 @@ from mcugen.nn.source import (
     Concat,
     Conv,
     Dense,
+    DepthToSpace,
     FakeQuant,
+    Function,
     GlobalPool,
     Gru,
     Lstm,
@@ -29,6 +31,7 @@ from mcugen.nn.source import (
     Pad,
     Pool,
     Reduce,
+    Repeat,
     Reshape,
     Shape,
     ShapeError,
@@ -60,6 +63,19 @@ GOOD: list[tuple[NetOp, tuple[Shape, ...]]] = [
     (make(Affine, scale=f(1), offset=f(1)), ((2, 3),)),
     (make(Binary, 2, kind="sub"), ((2, 3), (2, 1))),
     (make(Activation, kind="tanh"), ((2, 3),)),
+    (
+        make(
+            Function,
+            parts=(
+                Activation(("x0",), ("s",), Loc("net.onnx", "node"), "sigmoid"),
+                Binary(("x0", "s"), ("y0",), Loc("net.onnx", "node"), "mul"),
+            ),
+        ),
+        ((2, 3),),
+    ),
+    (make(Repeat, factors=(1, 2, 3)), ((2, 3, 1),)),
+    (make(DepthToSpace, block=(1, 2)), ((4, 3, 2),)),
+    (make(Reduce, kind="max", axes=(1,), keepdims=True), ((2, 7, 6),)),
     (make(FakeQuant, scale=0.1, zero_point=-3), ((2, 3),)),
     (make(Softmax, axis=1), ((2, 3),)),
     (make(ArgMax, axis=0, keepdims=False), ((2, 3),)),
@@ -115,7 +131,7 @@ def test_check_finds_wrong_types(op: NetOp, shapes: tuple[Shape, ...]) -> None:
         {op.inputs[0]: TensorType(types[op.inputs[0]].shape, DType.I8)},
         {op.inputs[0]: TensorType((), DType.F32)},
     ):
-        if wrong == {op.inputs[0]: TensorType((), DType.F32)} and isinstance(op, Activation | FakeQuant):
+        if wrong == {op.inputs[0]: TensorType((), DType.F32)} and isinstance(op, Activation | FakeQuant | Function):
             continue
         with pytest.raises(InternalError):
             op.check(types | wrong)

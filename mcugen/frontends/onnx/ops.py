@@ -15,6 +15,7 @@ from mcugen.frontends.onnx import ops_ml as classic
 from mcugen.frontends.onnx import ops_move as move
 from mcugen.frontends.onnx import ops_pool as pool
 from mcugen.frontends.onnx import ops_recurrent as recurrent
+from mcugen.frontends.onnx import ops_resize as resize
 from mcugen.frontends.onnx.call import Call
 from mcugen.frontends.onnx.ml_values import ML
 
@@ -41,6 +42,11 @@ def _later(what: str, workaround: str) -> Row:
 
 ANY = frozenset({"*"})
 _WINDOW = "kernel_shape strides pads dilations auto_pad"
+_RESIZE = (
+    "mode nearest_mode coordinate_transformation_mode axes antialias cubic_coeff_a exclude_outside "
+    "extrapolation_value keep_aspect_ratio_policy"
+)
+_REDUCE = "axes keepdims noop_with_empty_axes"
 _RNN = "direction hidden_size layout activations activation_alpha activation_beta clip"
 _QDQ = "quantize with quant_format=QuantFormat.QDQ"
 _LINEAR = "coefficients intercepts post_transform"
@@ -92,7 +98,13 @@ OPS: dict[tuple[str, str], Row] = {
     ("", "AveragePool"): _row(pool.pool("avg"), 1, 1, f"{_WINDOW} ceil_mode count_include_pad"),
     ("", "GlobalAveragePool"): _row(pool.global_pool("avg"), 1, 1),
     ("", "GlobalMaxPool"): _row(pool.global_pool("max"), 1, 1),
-    ("", "ReduceMean"): _row(pool.reduce_mean, 1, 2, "axes keepdims noop_with_empty_axes"),
+    ("", "ReduceMean"): _row(pool.reduce("mean"), 1, 2, _REDUCE),
+    ("", "ReduceSum"): _row(pool.reduce("sum"), 1, 2, _REDUCE),
+    ("", "ReduceMax"): _row(pool.reduce("max"), 1, 2, _REDUCE),
+    ("", "ReduceMin"): _row(pool.reduce("min"), 1, 2, _REDUCE),
+    ("", "ReduceL1"): _row(pool.reduce("l1"), 1, 2, _REDUCE),
+    ("", "ReduceL2"): _row(pool.reduce("l2"), 1, 2, _REDUCE),
+    ("", "ReduceSumSquare"): _row(pool.reduce("sum_square"), 1, 2, _REDUCE),
     ("", "Softmax"): _row(pool.softmax, 1, 1, "axis"),
     ("", "ArgMax"): _row(pool.argmax, 1, 1, "axis keepdims select_last_index"),
     ("", "Shape"): _row(pool.shape_of, 1, 1, "start end"),
@@ -107,13 +119,17 @@ OPS: dict[tuple[str, str], Row] = {
     ("", "Slice"): _row(move.slice_, 1, 5, "starts ends axes"),
     ("", "Split"): _row(move.split, 1, 2, "axis split num_outputs"),
     ("", "Gather"): _row(move.gather, 2, 2, "axis"),
+    ("", "Tile"): _row(move.tile, 2, 2),
+    ("", "DepthToSpace"): _row(resize.depth_to_space, 1, 1, "blocksize mode"),
+    ("", "SpaceToDepth"): _row(resize.space_to_depth, 1, 1, "blocksize"),
+    ("", "Resize"): _row(resize.resize, 2, 4, _RESIZE),
+    ("", "Upsample"): _row(resize.resize, 1, 2, "mode scales"),
+    ("", "ConvTranspose"): _row(resize.conv_transpose, 2, 3, f"{_WINDOW} group output_padding output_shape"),
     ("", "Pad"): _row(move.pad, 1, 4, "mode pads value"),
     ("", "LSTM"): _row(recurrent.lstm, 3, 8, f"{_RNN} input_forget"),
     ("", "GRU"): _row(recurrent.gru, 3, 6, f"{_RNN} linear_before_reset"),
     # What is well known, and why it is not here.
-    ("", "ConvTranspose"): _later("transposed convolutions are not supported", "upsample in the application"),
     ("", "RNN"): _later("plain RNN is not supported", "use LSTM or GRU"),
-    ("", "Resize"): _later("resizing is not supported", "resize in the application, before the model"),
     ("", "If"): _later("subgraphs are not supported", "export with torch.onnx.export(..., do_constant_folding=True)"),
     ("", "Loop"): _later("subgraphs are not supported", "unroll the loop before the export"),
     ("", "Scan"): _later("subgraphs are not supported", "unroll the loop before the export"),
@@ -124,6 +140,9 @@ OPS: dict[tuple[str, str], Row] = {
     ("", "DynamicQuantizeLinear"): _later(
         "dynamic quantization is not supported", "quantize statically, in QDQ format"
     ),
+    ("", "LogSoftmax"): _later("logarithms of softmax are not supported", "end with its operand, or with Softmax"),
+    ("", "InstanceNormalization"): _later("instance normalization is not supported", "use BatchNormalization"),
+    ("", "GroupNormalization"): _later("group normalization is not supported", "use BatchNormalization"),
     ("", "LayerNormalization"): _later("layer normalization is not supported", "use BatchNormalization"),
     # Classic models; graphs with tree ensembles are read elsewhere (ml_graph.py).
     (ML, "Scaler"): _row(classic.scaler, 1, 1, "offset scale"),

@@ -14,7 +14,8 @@ from mcugen.frontends.onnx.shapes import Shape, broadcast, sample_shape
 from mcugen.frontends.onnx.values import Activated, Constant, Quantized, QuantizedConst, as_float32
 from mcugen.nn.source import Activation, Affine, Binary, FakeQuant
 
-_FLOAT_TYPES = {1: "FLOAT", 11: "DOUBLE"}
+#: Element types of floats: all are computed as the first.
+FLOAT_TYPES = {1: "FLOAT", 10: "FLOAT16", 11: "DOUBLE", 16: "BFLOAT16"}
 
 
 def activation(kind: str, **defaults: float) -> Callable[[Call], None]:
@@ -62,12 +63,12 @@ def dropout(c: Call) -> None:
 def cast(c: Call) -> None:
     x = c.activation(0)
     target = c.get_int("to", 1)
-    if (target in _FLOAT_TYPES) != (x.dtype is DType.F32):
+    if (target in FLOAT_TYPES) != (x.dtype is DType.F32):
         c.refuse(
             f"turns floats to integers or back (element type {target})", "let the model work on float32 throughout"
         )
     if x.dtype is DType.F32 and target != 1:
-        c.program.notes.append(f"{c.where}: computed in float32, not in {_FLOAT_TYPES[target]}")
+        c.program.notes.append(f"{c.where}: computed in float32, not in {FLOAT_TYPES[target]}")
     if x.dtype is not DType.F32 and target not in (6, 7):
         c.refuse(f"turns an index to element type {target}", "leave the index as int64 or int32")
     c.give(x)

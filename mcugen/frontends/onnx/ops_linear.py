@@ -179,8 +179,11 @@ def _gemm_bias(c: Call, shape: Shape, beta: float) -> tuple[Array, Quantized, Ac
 
 
 def matmul(c: Call) -> None:
-    if c.is_constant(0) or not c.is_constant(1):
-        c.refuse("the second operand must be constant, and only that", "products of two activations are not supported")
+    if c.is_constant(0):
+        _matmul_from_left(c)
+        return
+    if not c.is_constant(1):
+        c.refuse("multiplies two activations", "one operand must be constant: attention is not supported")
     x, weight = c.x(0), c.weights(1, "the weights")
     quantized = _quantized_weights(c, 1, weight.ndim - 1)
     if weight.ndim > 2 and np.prod(weight.shape[:-2]) == 1:
@@ -196,6 +199,23 @@ def matmul(c: Call) -> None:
     weight = as_float32(weight.T, c.where)
     out = c.add(Dense, name, weight=weight, bias=no_bias(weight.shape[0]), **_read_only(quantized))
     c.give_raw(out, (*x.shape[:-1], weight.shape[0]))
+
+
+def _matmul_from_left(c: Call) -> None:
+    """weight @ x: a dense layer on the columns of x."""
+    x, weight = c.x(1), c.weights(0, "the weights")
+    if weight.ndim > 2 and np.prod(weight.shape[:-2]) == 1:
+        weight = weight.reshape(weight.shape[-2:])
+    if weight.ndim != 2 or len(x.shape) < 2:
+        what = f"weights of shape {list(weight.shape)} times shape {list(x.shape)}"
+        c.refuse(what, "only products with a matrix of two axes are supported")
+    if x.shape[-2] != weight.shape[1]:
+        c.broken(f"{x.shape[-2]} values, the weights are for {weight.shape[1]}")
+    rank = len(x.shape)
+    perm = (*range(rank - 2), rank - 1, rank - 2)
+    name = c.add(Transpose, c.program.view(x, x.shape, c.loc), hint="columns", perm=perm)
+    name = c.add(Dense, name, hint="product", weight=weight, bias=no_bias(weight.shape[0]))
+    c.give_raw(c.add(Transpose, name, perm=perm), (*x.shape[:-2], weight.shape[0], x.shape[-1]))
 
 
 def batch_normalization(c: Call) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Sequence
+
+import numpy as np
 
 from mcugen.frontends.onnx.call import Call
 from mcugen.frontends.onnx.shapes import Shape, broadcast, reshaped
-from mcugen.frontends.onnx.values import Activated
-from mcugen.nn.source import Concat, Pad, Slice, Transpose
+from mcugen.frontends.onnx.values import Activated, activated
+from mcugen.nn.source import Concat, Pad, Repeat, Slice, Transpose
 
 Cut = tuple[int, int, int]  # start, step, number of elements
+#: A Concat of more parts would cost more than what reads it.
+_MOST_PARTS = 64
 
 
 def reshape(c: Call) -> None:
@@ -66,9 +70,11 @@ def expand(c: Call) -> None:
     shape = broadcast(x.shape, c.integers(1, "the shape"))
     if shape is None:
         c.broken("a shape that does not fit")
-    if sum(n != 1 for n in shape) != sum(n != 1 for n in x.shape):
-        c.refuse("repeats an activation", "let the next op broadcast it")
-    c.give_as(x, shape)
+    wide = Activated(x.name, x.raw, (1,) * (len(shape) - len(x.shape)) + x.shape)
+    for axis, (n, have) in enumerate(zip(shape, wide.shape, strict=True)):
+        if n != have:
+            wide = _repeated(c, wide, axis, n)
+    c.give_as(wide, shape)
 
 
 def transpose(c: Call) -> None:
@@ -97,18 +103,20 @@ def concat(c: Call) -> None:
     rests = {(*x.shape[:axis], *x.shape[axis + 1 :]) for x in xs}
     if len(rests) != 1:
         c.broken("operands that differ in more than the axis")
+    c.give(xs[0] if len(xs) == 1 else joined(c, xs, axis))
+
+
+def joined(c: Call, xs: Sequence[Activated], axis: int) -> Activated:
+    """All of ``xs`` one after the other along ``axis``."""
     shape = (*xs[0].shape[:axis], sum(x.shape[axis] for x in xs), *xs[0].shape[axis + 1 :])
-    if len(xs) == 1:
-        c.give(xs[0])
-        return
     forms = [c.program.located(x, (axis,), c.loc) for x in xs] if all(x.shape[axis] != 1 for x in xs) else []
     places = {(raw[: at[0]], raw[at[0] + 1 :]) for _, raw, at in forms}
     if len(places) == 1:
-        c.give_raw(c.add(Concat, *(name for name, _, _ in forms), axis=forms[0][2][0]), shape)
-        return
-    gone = 1 if axis and rank > 1 and xs[0].shape[0] == 1 else 0
+        out = c.add(Concat, *(name for name, _, _ in forms), axis=forms[0][2][0])
+        return activated(c.program, out, shape, c.loc)
+    gone = 1 if axis and len(shape) > 1 and xs[0].shape[0] == 1 else 0
     names = [c.program.view(x, x.shape[gone:], c.loc) for x in xs]
-    c.give_raw(c.add(Concat, *names, axis=axis - gone), shape)
+    return activated(c.program, c.add(Concat, *names, axis=axis - gone), shape, c.loc)
 
 
 def _cut(c: Call, x: Activated, cuts: dict[int, Cut], index: int = 0) -> Activated:
@@ -169,8 +177,61 @@ def split(c: Call) -> None:
         start += n
 
 
+def _runs(indices: list[int]) -> list[Cut]:
+    """``indices`` as runs, each as long as it goes: evenly spaced, or (step 0) one that comes again and again."""
+    runs: list[Cut] = []
+    at = 0
+    while at < len(indices):
+        n = 1
+        step = indices[at + 1] - indices[at] if at + 1 < len(indices) else 1
+        while at + n < len(indices) and indices[at + n] - indices[at + n - 1] == step:
+            n += 1
+        if n == 2 and step not in (-1, 0, 1):
+            n, step = 1, 1  # two that happen to be apart: the second may begin a longer run
+        runs.append((indices[at], step, n))
+        at += n
+    return runs
+
+
+def picked(c: Call, x: Activated, axis: int, indices: list[int]) -> Activated:
+    """The elements of ``x`` with these ``indices`` along ``axis``, as the first output of the node."""
+    size = x.shape[axis]
+    factor = len(indices) // size
+    if factor > 1 and indices == [k for k in range(size) for _ in range(factor)]:
+        return _repeated(c, x, axis, factor)
+    runs = _runs(indices)
+    if len(runs) > _MOST_PARTS:
+        c.refuse(f"picks {len(indices)} indices in {len(runs)} runs", "order the weights before it instead")
+    parts = []
+    for start, step, n in runs:
+        part = _cut(c, x, {axis: (start, step or 1, n if step else 1)})
+        parts.append(part if step or n == 1 else _repeated(c, part, axis, n))
+    return parts[0] if len(parts) == 1 else joined(c, parts, axis)
+
+
+def _repeated(c: Call, x: Activated, axis: int, factor: int) -> Activated:
+    """Each element ``factor`` times in a row along ``axis``."""
+    shape = tuple(n * factor if a == axis else n for a, n in enumerate(x.shape))
+    name, raw, places = c.program.located(x, (axis,), c.loc)
+    factors = tuple(factor if a == places[0] else 1 for a in range(len(raw)))
+    out = c.add(Repeat, name, factors=factors)
+    return Activated(out, c.program.types[out].shape, shape)
+
+
+def tile(c: Call) -> None:
+    """The whole tensor again and again, axis by axis."""
+    x = c.x(0)
+    repeats = c.integers(1, "the repeats")
+    if len(repeats) != len(x.shape) or min(repeats, default=1) < 1:
+        c.broken(f"{list(repeats)} repeats of {list(x.shape)}")
+    for axis, n in enumerate(repeats):
+        if n > 1:
+            x = _repeated(c, x, axis, n) if x.shape[axis] == 1 else joined(c, [x] * n, axis)
+    c.give(x)
+
+
 def gather(c: Call) -> None:
-    """A constant index, or constant indices that are evenly spaced."""
+    """Constant indices."""
     x = c.x(0)
     axis = c.axis(c.get_int("axis", 0), len(x.shape))
     size = x.shape[axis]
@@ -182,11 +243,7 @@ def gather(c: Call) -> None:
     found = [int(v) for v in data.reshape(-1)]
     if not all(-size <= v < size for v in found):
         c.broken(f"an index outside of {size} elements")
-    found = [v % size for v in found]
-    step = found[1] - found[0] if len(found) > 1 else 1
-    if step == 0 or any(b - a != step for a, b in pairwise(found)):
-        c.refuse("picks indices that are not evenly spaced", "use slices, or order the weights before it")
-    part = _cut(c, x, {axis: (found[0], step, len(found))})
+    part = picked(c, x, axis, [v % size for v in found])
     if data.ndim == 0:
         c.give_as(part, tuple(n for a, n in enumerate(part.shape) if a != axis))
     else:
@@ -197,8 +254,8 @@ def pad(c: Call) -> None:
     x = c.x(0)
     rank = len(x.shape)
     mode = c.get_str("mode", "constant")
-    if mode != "constant":
-        c.refuse(f"pads in mode {mode}", "use mode constant")
+    if mode not in ("constant", "edge", "reflect", "wrap"):
+        c.broken(f"pads in mode {mode}")
     value, given, axes = 0.0, None, tuple(range(rank))
     if c.opset < 11:
         given, value = c.get_ints("pads"), c.get_float("value", 0.0)
@@ -216,9 +273,28 @@ def pad(c: Call) -> None:
     if not pairs:
         c.give(x)
         return
+    if mode != "constant":
+        for axis, (before, after) in pairs.items():
+            x = picked(c, x, axis, _mirrored(c, mode, x.shape[axis], before, after))
+        c.give(x)
+        return
     shape: Shape = tuple(n + sum(pairs.get(a, (0, 0))) for a, n in enumerate(x.shape))
     name, raw, places = c.program.located(x, tuple(pairs), c.loc)
     pads = [(0, 0)] * len(raw)
     for place, pair in zip(places, pairs.values(), strict=True):
         pads[place] = pair
     c.give_raw(c.add(Pad, name, pads=tuple(pads), value=value), shape)
+
+
+def _mirrored(c: Call, mode: str, size: int, before: int, after: int) -> list[int]:
+    """The index of x for each index of the padded axis."""
+    if mode == "reflect" and max(before, after) >= size:
+        c.broken(f"reflects {max(before, after)} of {size} elements")
+    at = np.arange(-before, size + after)
+    if mode == "edge":
+        at = np.clip(at, 0, size - 1)
+    elif mode == "wrap":
+        at = at % size
+    else:
+        at = size - 1 - np.abs(size - 1 - np.abs(at))
+    return [int(v) for v in at]

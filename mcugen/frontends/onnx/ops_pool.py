@@ -10,10 +10,11 @@ import numpy as np
 
 from mcugen.core.types import DType
 from mcugen.frontends.onnx.call import Call
+from mcugen.frontends.onnx.ops_functions import scaled
 from mcugen.frontends.onnx.ops_linear import give_window, window
 from mcugen.frontends.onnx.shapes import Shape, sample_shape
 from mcugen.frontends.onnx.values import Activated
-from mcugen.nn.source import ArgMax, GlobalPool, Pool, Reduce, Softmax
+from mcugen.nn.source import Activation, ArgMax, Binary, GlobalPool, Pool, Reduce, Softmax
 
 
 def pool(kind: str) -> Callable[[Call], None]:
@@ -53,33 +54,69 @@ def global_pool(kind: str) -> Callable[[Call], None]:
     return handle
 
 
-def reduce_mean(c: Call) -> None:
-    x = c.x(0)
-    rank = len(x.shape)
+def reduce(kind: str) -> Callable[[Call], None]:
+    """A handler of ReduceMean, ReduceMax, ReduceMin, ReduceSum, ReduceSumSquare, ReduceL1 or ReduceL2 (by its end)."""
+
+    def handle(c: Call) -> None:
+        x = c.x(0)
+        axes = _reduced_axes(c, len(x.shape))
+        if axes is None:
+            c.give(x)
+            return
+        if c.get_int("keepdims", 1):
+            shape = tuple(1 if a in axes else n for a, n in enumerate(x.shape))
+        else:
+            shape = tuple(n for a, n in enumerate(x.shape) if a not in axes)
+        name = _before(c, x.name, kind)
+        real = tuple(a for a in axes if x.shape[a] != 1)
+        if real:
+            inner = Activated(name, x.raw, x.shape)
+            name = _reduced(c, inner, real, "max" if kind in ("max", "min") else "mean")
+        name = _after(c, name, kind, prod(x.shape[a] for a in axes))
+        c.give_raw(name, shape)
+
+    return handle
+
+
+def _reduced_axes(c: Call, rank: int) -> tuple[int, ...] | None:
+    """The axes that go; None if the node does nothing."""
     found = c.get_ints("axes")
-    if c.opset >= 18 and c.has(1):
+    if c.opset >= (13 if c.node.op == "ReduceSum" else 18) and c.has(1):
         found = c.integers(1, "the axes")
     if not found:
         if c.get_int("noop_with_empty_axes", 0):
-            c.give(x)
-            return
+            return None
         found = tuple(range(rank))
-    axes = c.axes(found, rank)
-    if c.get_int("keepdims", 1):
-        shape = tuple(1 if a in axes else n for a, n in enumerate(x.shape))
-    else:
-        shape = tuple(n for a, n in enumerate(x.shape) if a not in axes)
-    real = tuple(a for a in axes if x.shape[a] != 1)
-    if not real:
-        c.give_as(x, shape)
-        return
-    name, raw, places = c.program.located(x, real, c.loc)
+    return c.axes(found, rank)
+
+
+def _before(c: Call, name: str, kind: str) -> str:
+    """What is reduced instead of x."""
+    if kind in ("sum_square", "l2"):
+        return c.add(Binary, name, name, hint="square", kind="mul")
+    if kind == "l1":
+        return c.add(Activation, name, hint="abs", kind="abs")
+    return scaled(c, name, -1.0, hint="negated") if kind == "min" else name
+
+
+def _reduced(c: Call, x: Activated, axes: tuple[int, ...], kind: str) -> str:
+    """Mean or maximum over ``axes``, which have sizes above 1."""
+    name, raw, places = c.program.located(x, axes, c.loc)
     planes = _planes(raw, places)
     if planes is not None:
-        out = c.add(GlobalPool, c.program.reshape(name, planes, c.loc), kind="avg")
-    else:
-        out = c.add(Reduce, name, kind="mean", axes=tuple(sorted(places)), keepdims=True)
-    c.give_raw(out, shape)
+        pool_kind = "avg" if kind == "mean" else "max"
+        return c.add(GlobalPool, c.program.reshape(name, planes, c.loc), hint=kind, kind=pool_kind)
+    return c.add(Reduce, name, hint=kind, kind=kind, axes=tuple(sorted(places)), keepdims=True)
+
+
+def _after(c: Call, name: str, kind: str, count: int) -> str:
+    """From the mean of ``count`` elements to the result."""
+    if kind == "min":
+        return scaled(c, name, -1.0)
+    if kind in ("mean", "max"):
+        return name
+    total = scaled(c, name, float(count), hint="total")
+    return c.add(Activation, total, kind="sqrt") if kind == "l2" else total
 
 
 def _planes(shape: Shape, axes: tuple[int, ...]) -> Shape | None:

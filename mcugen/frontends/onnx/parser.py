@@ -17,6 +17,7 @@ from mcugen.frontends.onnx.fold import can_fold, fold
 from mcugen.frontends.onnx.guess import guess_shapes
 from mcugen.frontends.onnx.ml_graph import has_trees, load_trees
 from mcugen.frontends.onnx.ops import ANY, OPS
+from mcugen.frontends.onnx.ops_elementwise import FLOAT_TYPES
 from mcugen.frontends.onnx.ops_ml import LABEL_OPS
 from mcugen.frontends.onnx.scanner import Foreign, Graph, Node, scan, short
 from mcugen.frontends.onnx.shapes import Shape, input_shapes, sample_shape
@@ -80,7 +81,9 @@ def _declare_inputs(
             axis = f" ({i.dims[0]})" if i.dims[0] else ""
             program.notes.append(f"input {short(i.name)}: axis 0{axis} is taken for the batch, and is 1")
         values[i.name] = Activated(i.name, sample_shape(shape), shape)
-        if i.dtype != "FLOAT":
+        if i.dtype in FLOAT_TYPES.values() and i.dtype != "FLOAT":
+            program.notes.append(f"input {short(i.name)} is {i.dtype} in the file: computed in float32")
+        elif i.dtype != "FLOAT":
             what = f"input {short(i.name)}"
             faults.append(Fault(what, f"is {i.dtype}, not FLOAT", "let the model take float32 inputs"))
     return faults

@@ -112,12 +112,12 @@ def fill_bits(value: float) -> int:
     return int(np.float32(value).view(np.int32))
 
 
-def _row_major(shape: tuple[int, ...]) -> list[int]:
+def row_major(shape: tuple[int, ...]) -> list[int]:
     """Strides of an array without gaps."""
     return [int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape))]
 
 
-def _made(
+def made(
     names: tuple[tuple[str, ...], tuple[str, ...], Loc],
     counts: tuple[int, int],
     loops: list[tuple[int, int, int]],
@@ -125,7 +125,8 @@ def _made(
     fill: int | None,
     dtype: DType,
 ) -> Move:
-    """A Move of ``loops`` (size, input stride, output stride); those that run on in both arrays become one."""
+    """A Move of ``loops`` (size, input stride, output stride), outermost first; those that run on in both arrays become
+    one."""
     merged: list[tuple[int, int, int]] = []
     for n, i, o in loops:
         if n == 1:
@@ -151,11 +152,11 @@ def strided_copy(
     dtype: DType = DType.I8,
 ) -> Move:
     """The array of ``shape`` whose axes lie in memory in ``from_order``, to the same with its axes in ``to_order``."""
-    strides = _row_major(tuple(shape[a] for a in from_order))
+    strides = row_major(tuple(shape[a] for a in from_order))
     loops = [(shape[a], strides[from_order.index(a)]) for a in to_order]
-    out = _row_major(tuple(shape[a] for a in to_order))
+    out = row_major(tuple(shape[a] for a in to_order))
     n = int(np.prod(shape, dtype=np.int64))
-    return _made(
+    return made(
         (inputs, outputs, loc), (n, n), [(k, i, o) for (k, i), o in zip(loops, out, strict=True)], (0, 0), None, dtype
     )
 
@@ -164,10 +165,10 @@ def repeated_copy(
     inputs: tuple[str, ...], outputs: tuple[str, ...], loc: Loc, in_shape: tuple[int, ...], out_shape: tuple[int, ...]
 ) -> Move:
     """An array of ``in_shape`` with its axes of length 1 repeated to ``out_shape``: they are read with stride 0."""
-    ins = [0 if n == 1 else i for n, i in zip(in_shape, _row_major(in_shape), strict=True)]
-    loops = list(zip(out_shape, ins, _row_major(out_shape), strict=True))
+    ins = [0 if n == 1 else i for n, i in zip(in_shape, row_major(in_shape), strict=True)]
+    loops = list(zip(out_shape, ins, row_major(out_shape), strict=True))
     counts = (int(np.prod(in_shape, dtype=np.int64)), int(np.prod(out_shape, dtype=np.int64)))
-    return _made((inputs, outputs, loc), counts, loops, (0, 0), None, DType.I8)
+    return made((inputs, outputs, loc), counts, loops, (0, 0), None, DType.I8)
 
 
 def strided_slice(
@@ -181,11 +182,11 @@ def strided_slice(
     dtype: DType = DType.I8,
 ) -> Move:
     """Element ``starts + index * steps`` of an array of ``in_shape`` for each index of ``out_shape`` (as in memory)."""
-    ins = _row_major(in_shape)
-    loops = [(n, step * i, o) for n, step, i, o in zip(out_shape, steps, ins, _row_major(out_shape), strict=True)]
+    ins = row_major(in_shape)
+    loops = [(n, step * i, o) for n, step, i, o in zip(out_shape, steps, ins, row_major(out_shape), strict=True)]
     offset = sum(s * i for s, i in zip(starts, ins, strict=True))
     counts = (int(np.prod(in_shape, dtype=np.int64)), int(np.prod(out_shape, dtype=np.int64)))
-    return _made((inputs, outputs, loc), counts, loops, (offset, 0), None, dtype)
+    return made((inputs, outputs, loc), counts, loops, (offset, 0), None, dtype)
 
 
 def padded_copy(
@@ -199,8 +200,8 @@ def padded_copy(
     dtype: DType = DType.I8,
 ) -> Move:
     """An array of ``in_shape`` at ``before`` inside one of ``out_shape`` (as in memory) that is full of ``fill``."""
-    outs = _row_major(out_shape)
-    loops = list(zip(in_shape, _row_major(in_shape), outs, strict=True))
+    outs = row_major(out_shape)
+    loops = list(zip(in_shape, row_major(in_shape), outs, strict=True))
     offset = sum(b * o for b, o in zip(before, outs, strict=True))
     counts = (int(np.prod(in_shape, dtype=np.int64)), int(np.prod(out_shape, dtype=np.int64)))
-    return _made((inputs, outputs, loc), counts, loops, (0, offset), fill, dtype)
+    return made((inputs, outputs, loc), counts, loops, (0, offset), fill, dtype)

@@ -19,15 +19,17 @@ from mcugen.nn.source import (
     Binary,
     Concat,
     Conv,
+    DepthToSpace,
     FakeQuant,
     Function,
     GlobalPool,
     Pad,
     Pool,
+    Repeat,
     Slice,
 )
 
-_SAME_LAYOUT = (Activation, FakeQuant, Function, Slice, Pad, Concat, Pool)
+_SAME_LAYOUT = (Activation, FakeQuant, Function, Slice, Pad, Concat, Pool, Repeat, DepthToSpace)
 #: How much longer a pool takes on planes, for each element of a window; copying an element is 1 (10 instructions).
 _PLANAR_POOL = 0.5
 

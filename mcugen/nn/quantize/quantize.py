@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mcugen.core.types import Model
 from mcugen.errors import InputError, UnsupportedError
-from mcugen.nn.quantize import rules_linear, rules_other, rules_recurrent
+from mcugen.nn.quantize import rules_linear, rules_other, rules_recurrent, rules_spread
 from mcugen.nn.quantize.layout import planar_values
 from mcugen.nn.quantize.lower import Lowering, Rule
 from mcugen.nn.quantize.params import activation_params_16
@@ -23,6 +23,7 @@ from mcugen.nn.source import (
     Concat,
     Conv,
     Dense,
+    DepthToSpace,
     FakeQuant,
     Function,
     GlobalPool,
@@ -31,6 +32,7 @@ from mcugen.nn.source import (
     Pad,
     Pool,
     Reduce,
+    Repeat,
     Reshape,
     Slice,
     Softmax,
@@ -52,6 +54,8 @@ RULES: dict[type, Rule] = {
     Concat: rules_other.lower_concat,
     Slice: rules_other.lower_slice,
     Pad: rules_other.lower_pad,
+    Repeat: rules_spread.lower_repeat,
+    DepthToSpace: rules_spread.lower_depth_to_space,
     Reshape: rules_other.lower_reshape,
     Transpose: rules_other.lower_transpose,
     FakeQuant: rules_other.lower_fake_quant,

@@ -183,22 +183,22 @@ def lower_global_pool(to: Lowering, step: Fused) -> None:
 
 
 def lower_reduce(to: Lowering, step: Fused) -> None:
-    """A mean over whole axes behind the channels is a global average."""
+    """One value of whole axes behind the channels is a global pool."""
     op = step.op
     assert isinstance(op, Reduce)
     shape = to.model.types[op.inputs[0]].shape
     axes = tuple(a % len(shape) for a in op.axes)
     kept = tuple(a for a in range(len(shape)) if a not in axes)
     x = to.arranged(op.inputs[0], (*kept, *sorted(axes)))
-    rows, mean = prod(shape[a] for a in kept), prod(shape[a] for a in axes)
-    # As an image of `rows` channels, 1 x mean pixels each.
+    rows, many = prod(shape[a] for a in kept), prod(shape[a] for a in axes)
+    # As an image of `rows` channels, 1 x many pixels each.
     result = plain(step.result, to.model.types[step.result].shape)
-    q_in, q_out = to.q(op.inputs[0]), to.q(step.result)
-    to.new_value(step.result, result)
-    pool = pool_of(
-        "avg", (rows, 1, mean), (rows, 1, 1), (1, mean), (1, 1), (0, 0, 0, 0), (1, 1), False, True, q_in, q_out
-    )
-    to.add(QPool((x.name,), (result.name,), op.loc, *pool))
+    kind, q_in = "max" if op.kind == "max" else "avg", to.q(op.inputs[0])
+    q_out = q_in if kind == "max" else to.q(step.result)
+    to.new_value(step.result, result, q=q_out)
+    window = ((rows, 1, many), (rows, 1, 1), (1, many), (1, 1), (0, 0, 0, 0), (1, 1), False)
+    to.add(QPool((x.name,), (result.name,), op.loc, *pool_of(kind, *window, True, q_in, q_out)))
+    to.alias(step.result, result)
 
 
 def _pool(

@@ -17,6 +17,7 @@ from mcugen.nn.source import (
     Concat,
     Conv,
     Dense,
+    DepthToSpace,
     FakeQuant,
     GlobalPool,
     Gru,
@@ -24,6 +25,8 @@ from mcugen.nn.source import (
     NetOp,
     Pad,
     Pool,
+    Reduce,
+    Repeat,
     Reshape,
     Slice,
     Softmax,
@@ -143,8 +146,10 @@ def _range_of(model: Model, value: str, ranges: Mapping[str, Range] | None) -> R
 
 def _preserves(op: NetOp) -> bool:
     """Whether results are elements of the operand, unchanged."""
-    moves = isinstance(op, Reshape | Transpose | Slice) or (isinstance(op, Pad) and op.value == 0.0)
-    return moves or (isinstance(op, Pool | GlobalPool) and op.kind == "max")
+    moves = isinstance(op, Reshape | Transpose | Slice | Repeat | DepthToSpace) or (
+        isinstance(op, Pad) and op.value == 0.0
+    )
+    return moves or (isinstance(op, Pool | GlobalPool | Reduce) and op.kind == "max")
 
 
 def _mark(model: Model, value: str, readers: Mapping[str, list[int]]) -> QParams | None:

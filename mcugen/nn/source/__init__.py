@@ -7,6 +7,7 @@ from mcugen.nn.source.linear import Conv, Dense, no_bias
 from mcugen.nn.source.move import Concat, Pad, Reshape, Slice, Transpose
 from mcugen.nn.source.pool import ArgMax, GlobalPool, Pool, Reduce, Softmax
 from mcugen.nn.source.recurrent import Gru, Lstm
+from mcugen.nn.source.spread import DepthToSpace, Repeat
 
 #: Every class of this level; a lowering must know each.
 SOURCE_OPS: tuple[type[NetOp], ...] = (
@@ -27,6 +28,8 @@ SOURCE_OPS: tuple[type[NetOp], ...] = (
     Concat,
     Slice,
     Pad,
+    Repeat,
+    DepthToSpace,
     Lstm,
     Gru,
 )
@@ -41,6 +44,7 @@ __all__ = [
     "Concat",
     "Conv",
     "Dense",
+    "DepthToSpace",
     "FakeQuant",
     "Function",
     "GlobalPool",
@@ -50,6 +54,7 @@ __all__ = [
     "Pad",
     "Pool",
     "Reduce",
+    "Repeat",
     "Reshape",
     "Shape",
     "ShapeError",

@@ -118,7 +118,10 @@ class GlobalPool(NetOp):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduce(NetOp):
-    """Mean (``kind``) over ``axes``, which stay with size 1 with ``keepdims``; at least one axis is left."""
+    """Mean or maximum (``kind`` mean, max) over ``axes``, which stay with size 1 with ``keepdims``.
+
+    At least one axis is left.
+    """
 
     kind: str
     axes: tuple[int, ...]
@@ -126,19 +129,24 @@ class Reduce(NetOp):
 
     def result_shapes(self, *shapes: Shape) -> tuple[Shape, ...]:
         (x,) = shapes
-        require(self.kind == "mean", f"unknown kind {self.kind}")
+        require(self.kind in ("mean", "max"), f"unknown kind {self.kind}")
         require(len(set(self.axes)) == len(self.axes) > 0, f"axes {self.axes}")
         for axis in self.axes:
             require_axis(axis, x)
         if self.keepdims:
             return (tuple(1 if a in self.axes else n for a, n in enumerate(x)),)
         out = tuple(n for a, n in enumerate(x) if a not in self.axes)
-        require(bool(out), "a mean over everything needs keepdims")
+        require(bool(out), "a result without axes needs keepdims")
         return (out,)
 
     def eval(self, *args: Array) -> tuple[Array, ...]:
         axes = tuple(a + 1 for a in self.axes)
-        y = np.asarray(args[0], np.float64).mean(axis=axes, keepdims=self.keepdims)
+        x = np.asarray(args[0], np.float64)
+        y = (
+            x.max(axis=axes, keepdims=self.keepdims)
+            if self.kind == "max"
+            else x.mean(axis=axes, keepdims=self.keepdims)
+        )
         return (y.astype(np.float32),)
 
 
