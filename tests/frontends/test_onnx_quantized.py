@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from onnx_nets import feeds_of, kinds, load, net, node, runtime, same_as_runtime, values_of
 
+from mcugen.core.passes import evaluate, run_passes
 from mcugen.core.types import DType
 from mcugen.errors import InputError, UnsupportedError
-from mcugen.nn.passes import simplify
+from mcugen.nn.passes import INTEGER_STEPS, simplify
+from mcugen.nn.quantize.losses import as_integers, dequantized
+from mcugen.nn.quantize.quantize import quantize
 from mcugen.nn.source import Conv, Dense, FakeQuant
 
 RNG = np.random.default_rng(3)
@@ -192,3 +196,52 @@ def test_refused(nodes: list[object], constants: dict[str, np.ndarray], reason: 
 def test_scales_that_are_none(scale: float) -> None:
     with pytest.raises(InputError):
         load(net(pair("x", "y"), (1, 3), {"s": np.float32(scale), "z": np.int8(0)}))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3, 1, 1)])
+def test_scalars_are_quantized_as_well(shape: tuple[int, ...]) -> None:
+    """The quantizer writes even a factor of no axes as an integer with a scale."""
+    constants = {"s": S, "z": np.int8(-3), "kq": np.full(shape, 100, np.int8), "ks": np.float32(0.03), "kz": np.int8(0)}
+    nodes = [*pair("x", "a"), node("DequantizeLinear", "kq ks kz", "k"), node("Mul", "a k", "b"), *pair("b", "y")]
+    same_as_runtime(net(nodes, (1, 3, 4, 5), constants))
+
+
+def partly(nodes: list[object], constants: dict[str, np.ndarray]) -> onnx.ModelProto:
+    """Quantized inputs a and b, and a result y, of a net that has no scales in between."""
+    scales = {"s": S, "z": np.int8(-3), "t": np.float32(0.11)}
+    first = [*pair("x", "a"), node("Abs", "a", "c"), node("Sub", "c one", "d"), *pair("d", "b", "t")]
+    return net([*first, *nodes, *pair("v", "y", "t")], (1, 3, 4, 5), constants | scales | {"one": np.float32(1)})
+
+
+PARTLY = [
+    [node("Sum", "a b a", "v")],
+    [node("PRelu", "a slopes", "v")],
+    [node("Max", "a b", "v")],
+    [node("Pad", "a pads", "p", mode="reflect"), node("Add", "p p", "v")],
+    [node("Concat", "a b", "p", axis=1), node("Neg", "p", "v")],
+    [node("Resize", "a - twice", "p", mode="linear"), node("Elu", "p", "v")],
+]
+
+
+@pytest.mark.parametrize("nodes", PARTLY, ids=lambda nodes: nodes[0].op_type)
+def test_ranges_that_follow_from_scales(nodes: list[object]) -> None:
+    """What onnxruntime's quantizer leaves in float between two quantized values needs no data, and costs a step."""
+    slopes, pads = RNG.uniform(0, 0.5, (3, 1, 1)), np.array([0, 0, 1, 0, 0, 0, 2, 0])
+    model = partly(nodes, {"slopes": slopes, "pads": pads, "twice": np.float32([1, 1, 2, 2])})
+    source = run_passes(load(model), INTEGER_STEPS, None)
+    machine = quantize(source, None).machine
+    feeds = feeds_of(model)
+    (want,) = runtime(model, feeds)
+    y = evaluate(machine, {"x": as_integers(feeds["x"], machine.types["x"])})[machine.outputs[0]]
+    kind = machine.types[machine.outputs[0]]
+    assert kind.q is not None
+    assert np.abs(dequantized(y, kind).reshape(want.shape) - want).max() <= 1.01 * kind.q.scale
+
+
+def test_means_need_data() -> None:
+    """They reach a small part of what they could."""
+    source = run_passes(
+        load(partly([node("ReduceMean", "a", "m", axes=[1]), node("Add", "b m", "v")], {})), INTEGER_STEPS, None
+    )
+    with pytest.raises(UnsupportedError, match=r"the range of m is not known .*--calib"):
+        quantize(source, None)

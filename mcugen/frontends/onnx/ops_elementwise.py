@@ -221,7 +221,7 @@ def _dequantize_constant(c: Call, value: Constant, scale: Array) -> None:
     if axis is not None and q.shape[axis] != scale.size:
         c.broken(f"{scale.size} scales along axis {axis} of {list(q.shape)}")
     s, z = (_along(a, axis or 0, q.ndim) for a in (scale, zero))
-    real = ((q.astype(np.int64) - z.astype(np.int64)).astype(np.float32) * s).astype(np.float32)
+    real = np.asarray((q.astype(np.int64) - z.astype(np.int64)).astype(np.float32) * s, np.float32)
     real.flags.writeable = False
     zeros = np.broadcast_to(zero.reshape(-1), (scale.size,))
     c.give(Constant(real, QuantizedConst(q, scale.reshape(-1), zeros, axis)))

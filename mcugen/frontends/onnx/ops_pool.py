@@ -71,7 +71,8 @@ def reduce(kind: str) -> Callable[[Call], None]:
         real = tuple(a for a in axes if x.shape[a] != 1)
         if real:
             inner = Activated(name, x.raw, x.shape)
-            name = _reduced(c, inner, real, "max" if kind in ("max", "min") else "mean")
+            hint = "" if kind in ("mean", "max") else "reduced"
+            name = _reduced(c, inner, real, "max" if kind in ("max", "min") else "mean", hint)
         name = _after(c, name, kind, prod(x.shape[a] for a in axes))
         c.give_raw(name, shape)
 
@@ -99,14 +100,14 @@ def _before(c: Call, name: str, kind: str) -> str:
     return scaled(c, name, -1.0, hint="negated") if kind == "min" else name
 
 
-def _reduced(c: Call, x: Activated, axes: tuple[int, ...], kind: str) -> str:
+def _reduced(c: Call, x: Activated, axes: tuple[int, ...], kind: str, hint: str) -> str:
     """Mean or maximum over ``axes``, which have sizes above 1."""
     name, raw, places = c.program.located(x, axes, c.loc)
     planes = _planes(raw, places)
     if planes is not None:
         pool_kind = "avg" if kind == "mean" else "max"
-        return c.add(GlobalPool, c.program.reshape(name, planes, c.loc), hint=kind, kind=pool_kind)
-    return c.add(Reduce, name, hint=kind, kind=kind, axes=tuple(sorted(places)), keepdims=True)
+        return c.add(GlobalPool, c.program.reshape(name, planes, c.loc), hint=hint, kind=pool_kind)
+    return c.add(Reduce, name, hint=hint, kind=kind, axes=tuple(sorted(places)), keepdims=True)
 
 
 def _after(c: Call, name: str, kind: str, count: int) -> str:

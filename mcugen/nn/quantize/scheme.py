@@ -9,6 +9,7 @@ from math import inf
 from mcugen.core.op import Op
 from mcugen.core.types import DType, Model, QParams
 from mcugen.errors import UnsupportedError
+from mcugen.nn.quantize.bounds import bounds_of
 from mcugen.nn.quantize.params import activation_params
 from mcugen.nn.quantize.ranges import Range
 from mcugen.nn.source import (
@@ -94,7 +95,7 @@ def choose_params(model: Model, steps: tuple[Fused, ...], ranges: Mapping[str, R
     """QParams for every value that a kernel writes, and for the model's input.
 
     A value that a FakeQuant alone reads takes its scale: the file brought it. Else the range decides, where calibration
-    is needed.
+    is needed; without one, what is sure from the scales of the operands.
     """
     readers = _readers(model)
     params: dict[str, QParams] = {}
@@ -114,7 +115,8 @@ def choose_params(model: Model, steps: tuple[Fused, ...], ranges: Mapping[str, R
             params[step.result] = params[step.op.inputs[0]]
             continue
         known = _known_params(step.op)
-        params[step.result] = known or activation_params(_range_of(model, step.result, ranges))
+        seen = bounds_of(step.op, step.low, step.high, params) if ranges is None else None
+        params[step.result] = known or activation_params(seen or _range_of(model, step.result, ranges))
     for step in steps:
         if isinstance(step.op, Concat):
             for value in step.op.inputs:
