@@ -15,9 +15,11 @@ from mcugen.nn.passes_edit import Editor, joined, rewrite
 from mcugen.nn.passes_fold import (
     fold_affine_after,
     fold_affine_before,
+    fold_affine_before_flat,
     fold_affine_pair,
     fold_pad_conv,
     fold_pad_pool,
+    fold_slice_conv,
     quantize_before_pad,
 )
 from mcugen.nn.passes_function import fuse_functions
@@ -53,9 +55,11 @@ def fold_constants_of_layers(model: Model, context: object = None) -> Model:
         fold_affine_pair,
         fold_affine_after,
         fold_affine_before,
+        fold_affine_before_flat,
         quantize_before_pad,
         fold_pad_conv,
         fold_pad_pool,
+        fold_slice_conv,
     )
     return rewrite(model, *rules)
 

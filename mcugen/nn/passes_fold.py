@@ -14,7 +14,18 @@ import numpy as np
 from mcugen.core.op import Op
 from mcugen.core.types import Array, frozen_array
 from mcugen.nn.passes_edit import Editor, joined
-from mcugen.nn.source import Activation, Affine, Conv, Dense, FakeQuant, Pad, Pool, ShapeError
+from mcugen.nn.source import (
+    Activation,
+    Affine,
+    Conv,
+    Dense,
+    FakeQuant,
+    Pad,
+    Pool,
+    Reshape,
+    ShapeError,
+    Slice,
+)
 
 
 def _round(a: Array) -> Array | None:
@@ -99,6 +110,84 @@ def fold_affine_before(e: Editor, place: int, op: Op) -> bool:
     fields: dict[str, Any] = {"weight": weight, "bias": bias, "bias_q": None, "bias_scale": None}
     e.put(place, replace(op, inputs=affine.inputs, loc=joined(affine.loc, op.loc), **fields))
     return True
+
+
+def fold_affine_before_flat(e: Editor, place: int, op: Op) -> bool:
+    """A dense layer of a flattened Affine along any axis: into weights and bias, element by element."""
+    flat = e.writer(op.inputs[0]) if isinstance(op, Dense) else None
+    if not isinstance(op, Dense) or op.weight_q is not None or flat is None or not isinstance(flat[1], Reshape):
+        return False
+    found = e.writer(flat[1].inputs[0])
+    if found is None or not isinstance(found[1], Affine) or len(flat[1].shape) != 1:
+        return False
+    affine = found[1]
+    if not e.read_once(op.inputs[0]) or not e.read_once(flat[1].inputs[0]):
+        return False
+    shape = e.types[affine.outputs[0]].shape
+    along = [1 if affine.per_tensor or a != affine.axis else n for a, n in enumerate(shape)]
+    every = (
+        np.broadcast_to(a.astype(np.float64).reshape(along), shape).reshape(-1) for a in (affine.scale, affine.offset)
+    )
+    scale, offset = every
+    old = op.weight.astype(np.float64)
+    weight, bias = _round(old * scale), _round(op.bias.astype(np.float64) + old @ offset)
+    if weight is None or bias is None:
+        return False
+    e.put(flat[0], replace(flat[1], inputs=affine.inputs))
+    e.put(place, replace(op, loc=joined(affine.loc, op.loc), weight=weight, bias=bias, bias_q=None, bias_scale=None))
+    return True
+
+
+def fold_slice_conv(e: Editor, place: int, op: Op) -> bool:
+    """The middle of what a convolution gives, ops on single elements in between: less padding (causal convolutions).
+
+    Rows and columns that are cut off at the ends must all have come from padding.
+    """
+    if not isinstance(op, Slice) or any(step != 1 for step in op.steps):
+        return False
+    values, value = [op.inputs[0]], op.inputs[0]
+    found = e.writer(value)
+    while found is not None and _is_elementwise(found[1]) and e.read_once(value):
+        value = found[1].inputs[0]
+        values.append(value)
+        found = e.writer(value)
+    conv = None if found is None else found[1]
+    if found is None or not isinstance(conv, Conv) or not e.read_once(value):
+        return False
+    pads = _pads_without(conv, e.types[conv.inputs[0]].shape, op)
+    if pads is None:
+        return False
+    e.put(found[0], replace(conv, loc=joined(conv.loc, op.loc), pads=pads))
+    for v in values:
+        e.retype(v, op.shape)
+    return e.bypass(place, op) or _as_reshape(e, place, op)
+
+
+def _as_reshape(e: Editor, place: int, op: Slice) -> bool:
+    """What cuts nothing any more, where its name must stay."""
+    e.put(place, Reshape(op.inputs, op.outputs, op.loc, op.shape))
+    return True
+
+
+def _is_elementwise(op: Op) -> bool:
+    return isinstance(op, Activation | FakeQuant) or (isinstance(op, Affine) and op.per_tensor)
+
+
+def _pads_without(conv: Conv, x: tuple[int, ...], cut: Slice) -> tuple[int, int, int, int] | None:
+    """The pads that give only what ``cut`` leaves; None if there are none."""
+    if cut.starts[0] != 0 or cut.shape[0] != len(conv.weight):
+        return None
+    both = []
+    for axis in (0, 1):
+        stride, n = conv.stride[axis], cut.shape[axis + 1]
+        reach = conv.dilation[axis] * (conv.weight.shape[2 + axis] - 1) + 1
+        before = conv.pads[axis] - cut.starts[axis + 1] * stride
+        after = max((n - 1) * stride + reach - x[axis + 1] - before, 0)
+        room = x[axis + 1] + before + after - reach
+        if before < 0 or after > conv.pads[axis + 2] or room < 0 or room // stride + 1 != n:
+            return None
+        both.append((before, after))
+    return both[0][0], both[1][0], both[0][1], both[1][1]
 
 
 def _of_groups(affine: Affine, op: Conv) -> tuple[Array, Array]:

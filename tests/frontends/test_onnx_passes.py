@@ -247,3 +247,59 @@ def nets(draw: st.DrawFn) -> tuple[list[Any], dict[str, np.ndarray], tuple[int, 
 def test_any_net(made: tuple[list[Any], dict[str, np.ndarray], tuple[int, ...]]) -> None:
     nodes, constants, shape = made
     same_as_runtime(net(nodes, shape, constants), tolerance=1e-4)
+
+
+def cut(x: str, y: str, start: int, end: int, axis: int = 2) -> tuple[Any, dict[str, np.ndarray]]:
+    names = [f"{y}_{k}" for k in "sea"]
+    return node("Slice", " ".join([x, *names]), y), {
+        k: np.array([v], np.int64) for k, v in zip(names, (start, end, axis), strict=True)
+    }
+
+
+@pytest.mark.parametrize("between", [[], [node("Relu", "c", "r")], [node("Elu", "c", "d"), node("Relu", "d", "r")]])
+def test_causal_convolutions_need_no_slice(between: list[Any]) -> None:
+    """As torch writes them: padded on both sides, and what would look ahead is cut off."""
+    last = between[-1].output[0] if between else "c"
+    made, constants = cut(last, "s", 0, -4)
+    nodes = [node("Conv", "x k", "c", dilations=[2], pads=[4, 4]), *between, made, node("Tanh", "s", "y")]
+    loaded = simple(nodes, (1, 3, 20), {"k": w(4, 3, 3), **constants})
+    assert "Slice" not in kinds(loaded)
+    assert [op.pads for op in loaded.ops if isinstance(op, Conv)] == [(0, 4, 0, 0)]
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(data=st.data())
+def test_slices_of_convolutions(data: st.DataObject) -> None:
+    """Any part of what any convolution gives; where it is only padding that goes, no Slice is left."""
+    draw = lambda low, high: data.draw(st.integers(low, high))  # noqa: E731
+    kernel, stride, dilation, size = draw(1, 3), draw(1, 3), draw(1, 2), draw(4, 9)
+    pads = [draw(0, 3), draw(0, 3)]
+    reach = dilation * (kernel - 1) + 1
+    n = (size + sum(pads) - reach) // stride + 1
+    start = draw(0, n - 1)
+    end = draw(start + 1, n)
+    made, constants = cut("c", "s", start, end)
+    fields = {"strides": [stride], "dilations": [dilation], "pads": pads}
+    loaded = simple(
+        [node("Conv", "x k", "c", **fields), made, node("Relu", "s", "y")],
+        (1, 2, size),
+        {"k": w(3, 2, kernel), **constants},
+    )
+    sees_all = start * stride <= pads[0] and (end - 1) * stride + reach >= pads[0] + size
+    assert not sees_all or "Slice" not in kinds(loaded)
+
+
+def test_a_slice_of_channels_stays() -> None:
+    made, constants = cut("c", "y", 0, 2, axis=1)
+    loaded = simple([node("Conv", "x k", "c"), made], (1, 2, 9), {"k": w(3, 2, 3), **constants})
+    assert "Slice" in kinds(loaded)
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 4, 5), (1, 3, 6), (1, 1, 4, 4)])
+def test_batch_norm_before_a_flattened_layer(shape: tuple[int, ...]) -> None:
+    """Keras users put it behind the activation: nothing is left of it."""
+    before, constants = norm("r", "b", shape[1])
+    k = int(np.prod(shape))
+    nodes = [node("Relu", "x", "r"), before, node("Flatten", "b", "f"), node("Gemm", "f m v", "y", transB=1)]
+    loaded = simple(nodes, shape, {"m": w(4, k), "v": w(4), **constants})
+    assert "Affine" not in kinds(loaded)

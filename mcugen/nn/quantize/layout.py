@@ -29,7 +29,7 @@ from mcugen.nn.source import (
     Slice,
 )
 
-_SAME_LAYOUT = (Activation, FakeQuant, Function, Slice, Pad, Concat, Pool, Repeat, DepthToSpace)
+_SAME_LAYOUT = (Activation, Affine, FakeQuant, Function, Slice, Pad, Concat, Pool, Repeat, DepthToSpace)
 #: How much longer a pool takes on planes, for each element of a window; copying an element is 1 (10 instructions).
 _PLANAR_POOL = 0.5
 
@@ -68,15 +68,17 @@ def _groups(model: Model, steps: tuple[Fused, ...]) -> Mapping[str, str]:
     for step in steps:
         if _keeps_layout(model, step):
             for value in step.op.inputs:
-                parent[root(value)] = root(step.result)
+                # What is repeated is copied anyway, into the layout of the other operand.
+                if not isinstance(step.op, Binary) or model.types[value].shape == model.types[step.result].shape:
+                    parent[root(value)] = root(step.result)
     return {v: root(v) for v in parent}
 
 
 def _keeps_layout(model: Model, step: Fused) -> bool:
     op = step.op
     if isinstance(op, Binary):
-        return len({model.types[v].shape for v in op.inputs}) == 1
-    return isinstance(op, _SAME_LAYOUT) or (isinstance(op, Affine) and op.per_tensor)
+        return any(model.types[v].shape == model.types[step.result].shape for v in op.inputs)
+    return isinstance(op, _SAME_LAYOUT)
 
 
 def _reads_planes(step: Fused) -> bool | None:
@@ -84,8 +86,7 @@ def _reads_planes(step: Fused) -> bool | None:
     op = step.op
     if isinstance(op, Conv):
         return op.groups > 1 and op.weight.shape[1] == 1
-    # Tables of channels, operands that are repeated, indices: these read the order of the file.
-    return True if isinstance(op, Affine | Binary | ArgMax) else None
+    return True if isinstance(op, ArgMax) else None  # indices are those of the file
 
 
 def _pooled(model: Model, step: Fused) -> int:

@@ -104,10 +104,12 @@ def lower_affine(to: Lowering, step: Fused) -> None:
     if (scale == scale[0]).all() and (offset == offset[0]).all():
         _table(to, step, op.inputs[0], table_of(lambda x: x * scale[0] + offset[0], q_in, q_out))
         return
-    source = to.in_sequence(op.inputs[0])
-    shape = source.logical
-    outer, inner = prod(shape[: op.axis]), prod(shape[op.axis + 1 :])
-    stored = plain(step.result, shape)
+    source = to.stored[op.inputs[0]]
+    if source.logical != source.shape:
+        source = to.in_sequence(op.inputs[0])
+    place, shape = source.order.index(op.axis), source.physical
+    outer, inner = prod(shape[:place]), prod(shape[place + 1 :])
+    stored = Stored(step.result, source.logical, source.shape, source.order)
     to.new_value(step.result, stored)
     multiplier, add, requant = scale_of(scale, offset, q_in, q_out)
     to.add(
@@ -116,7 +118,7 @@ def lower_affine(to: Lowering, step: Fused) -> None:
             (stored.name,),
             op.loc,
             outer,
-            shape[op.axis],
+            shape[place],
             inner,
             q_in.zero_point,
             multiplier,
@@ -132,7 +134,8 @@ def lower_binary(to: Lowering, step: Fused) -> None:
     assert isinstance(op, Binary)
     a, b = (to.stored[v] for v in op.inputs)
     if a.logical != b.logical:
-        a, b = (_repeated(to, v, step) for v in op.inputs)
+        order = _common_order(to, step)
+        a, b = (_repeated(to, v, step, order) for v in op.inputs)
     elif (a.shape, a.order) != (b.shape, b.order) and not (a.logical == a.shape and same_order(a, b.order)):
         a, b = to.in_sequence(op.inputs[0]), to.in_sequence(op.inputs[1])
     q_a, q_b, q_out = to.q(op.inputs[0]), to.q(op.inputs[1]), to.q(step.result)
@@ -152,14 +155,21 @@ def lower_binary(to: Lowering, step: Fused) -> None:
     to.add(QAdd((first.name, second.name), (stored.name,), op.loc, count, table, q_first.zero_point, requant, negate))
 
 
-def _repeated(to: Lowering, value: str, step: Fused) -> Stored:
-    """A value in its logical sequence, its axes of length 1 repeated to the shape of the result."""
-    source, shape = to.in_sequence(value), to.model.types[step.result].shape
+def _common_order(to: Lowering, step: Fused) -> tuple[int, ...]:
+    """The order of the axes of an operand that has all elements of the result already, else that of the file."""
+    shape = to.model.types[step.result].shape
+    whole = [s for s in (to.stored[v] for v in step.op.inputs) if s.logical == s.shape == shape]
+    return whole[0].order if whole else tuple(range(len(shape)))
+
+
+def _repeated(to: Lowering, value: str, step: Fused, order: tuple[int, ...]) -> Stored:
+    """A value with its axes in ``order``, those of length 1 repeated to the shape of the result."""
+    source, shape = to.arranged(value, order), to.model.types[step.result].shape
     if source.logical == shape:
         return source
-    wide = plain(f"{step.result}_wide_{step.op.inputs.index(value)}", shape)
-    to.types[wide.name] = TensorType(shape, DType.I8, to.q(value))
-    to.add(repeated_copy((source.name,), (wide.name,), step.op.loc, source.logical, shape))
+    wide = Stored(f"{step.result}_wide_{step.op.inputs.index(value)}", shape, shape, order)
+    to.types[wide.name] = TensorType(wide.physical, DType.I8, to.q(value))
+    to.add(repeated_copy((source.name,), (wide.name,), step.op.loc, source.physical, wide.physical))
     return wide
 
 
