@@ -120,7 +120,9 @@ def lower_floats(model: Model) -> Model:
     for step in fuse(model):
         rule = _RULES.get(type(step.op))
         if rule is None:
-            raise UnsupportedError(str(step.op.loc), f"{type(step.op).__name__} has no float32 form")
+            raise UnsupportedError(
+                str(step.op.loc), f"{type(step.op).__name__} has no float32 form", "leave out --float32"
+            )
         rule(to, step)
     return to.finish()
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from mcugen.core.op import Op
 from mcugen.core.types import Loc, Model
 from mcugen.nn.passes_edit import Editor, joined, rewrite
-from mcugen.nn.source import Activation, Affine, Binary, Conv, Dense, FakeQuant, Function, NetOp
+from mcugen.nn.source import Activation, Affine, Binary, Conv, Dense, FakeQuant, Function, NetOp, Select
 
 
 def fuse_functions(model: Model, context: object = None) -> Model:
     """``x * sigmoid(x)``, GELU, ``x * x`` and the like, and chains such as ``2 * sigmoid(x) - 1``, as Functions."""
-    return rewrite(model, _fuse_binary, _fuse_chain)
+    return rewrite(model, _fuse_several, _fuse_chain)
 
 
 def _is_unary(op: Op) -> bool:
@@ -47,15 +47,15 @@ def _up_to(chain: dict[str, NetOp | None], root: str) -> tuple[NetOp, ...]:
     return tuple(part for op in reversed(ops) for part in _parts(op))
 
 
-def _fuse_binary(e: Editor, place: int, op: Op) -> bool:
-    """A Binary of two functions of one value."""
-    if not isinstance(op, Binary) or len({e.types[v].shape for v in op.inputs}) != 1:
+def _fuse_several(e: Editor, place: int, op: Op) -> bool:
+    """A Binary, or a choice, of functions of one value."""
+    if not isinstance(op, Binary | Select) or len({e.types[v].shape for v in op.inputs}) != 1:
         return False
-    first, second = (_chain(e, v) for v in op.inputs)
-    root = next((v for v in first if v in second), None)
+    chains = [_chain(e, v) for v in op.inputs]
+    root = next((v for v in chains[0] if all(v in c for c in chains)), None)
     if root is None:
         return False
-    parts = {p.outputs[0]: p for p in (*_up_to(first, root), *_up_to(second, root), op)}
+    parts = {p.outputs[0]: p for p in (*(p for c in chains for p in _up_to(c, root)), op)}
     e.put(place, Function((root,), op.outputs, _loc(tuple(parts.values())), tuple(parts.values())))
     return True
 

@@ -183,6 +183,65 @@ def test_float32_keeps_the_parts(chain: str) -> None:
     np.testing.assert_allclose(found.reshape(-1), runtime(model, feeds)[0].reshape(-1), rtol=1e-5, atol=1e-6)
 
 
+TIES = {"x": np.float32([[-2, -0.25, 0.0, 0.25, 0.5, 3]])}
+
+
+@pytest.mark.parametrize("op", ["Greater", "GreaterOrEqual", "Less", "LessOrEqual"])
+@pytest.mark.parametrize("operands", ["x t", "t x"])
+def test_choices(op: str, operands: str) -> None:
+    """Both sides of the limit, and the limit itself."""
+    nodes = [node(op, operands, "c"), node("Exp", "x", "e"), node("Where", "c e k", "y")]
+    constants = {"t": np.float32(0.25), "k": np.float32(-3)}
+    model = net(nodes, (1, 6), constants)
+    assert kinds(run_passes(same_as_runtime(model, TIES), INTEGER_STEPS, None)) == ["Function"]
+    nodes = [node(op, operands, "c"), node("Not", "c", "n"), node("Cast", "n", "m", to=1), node("Mul", "m x", "y")]
+    same_as_runtime(net(nodes, (1, 6), constants), TIES)
+
+
+def test_softplus_as_exporters_write_it() -> None:
+    """The branch that is not taken overflows, and does not matter."""
+    nodes = [node("Exp", "v", "e"), node("Add", "e one", "f"), node("Log", "f", "l")]
+    nodes += [node("Greater", "v t", "c"), node("Where", "c v l", "y")]
+    model = net(nodes, {"v": (1, 4)}, {"one": np.float32(1), "t": np.float32(20)})
+    source = run_passes(same_as_runtime(model, {"v": np.float32([[-30, 0, 19, 120]])}), INTEGER_STEPS, None)
+    assert kinds(source) == ["Function"]
+    machine = quantize(source, {"v": Range(-200, 200), "y": Range(0, 200)}).machine
+    q_in, q_out = (machine.types[v].q for v in (machine.inputs[0], machine.outputs[0]))
+    assert q_in is not None
+    assert q_out is not None
+    x = (np.arange(-128, 128) - q_in.zero_point) * q_in.scale
+    exact = np.logaddexp(x, 0) / q_out.scale + q_out.zero_point
+    table = machine.ops[0].eval(np.arange(-128, 128).astype(np.int8))[0]
+    assert np.abs(np.clip(exact, -128, 127) - table).max() < 0.501
+
+
+@pytest.mark.parametrize(
+    ("nodes", "reason"),
+    [
+        ([node("Greater", "x t", "c"), node("Add", "c x", "y")], "works on booleans"),
+        ([node("Greater", "x x", "c"), node("Where", "c x t", "y")], "compares two activations"),
+        ([node("Greater", "x t", "c"), node("Where", "c x row", "y")], "a constant of shape"),
+        ([node("Where", "x x t", "y")], "its condition is no comparison"),
+        ([node("Greater", "x t", "y")], "is a comparison"),
+    ],
+)
+def test_choices_that_are_refused(nodes: list[onnx.NodeProto], reason: str) -> None:
+    constants = {"t": np.float32(0.25), "row": np.ones((1, 6))}
+    with pytest.raises(UnsupportedError, match=reason):
+        load(net(nodes, (1, 6), constants))
+
+
+def test_choices_between_several_values_have_no_kernel() -> None:
+    nodes = [node("Greater", "x t", "c"), node("Where", "c z x", "y")]
+    source = run_passes(
+        same_as_runtime(net(nodes, {"x": (1, 6), "z": (1, 6)}, {"t": np.float32(0)})), INTEGER_STEPS, None
+    )
+    with pytest.raises(UnsupportedError, match="a choice that depends on several values"):
+        quantize(source, dict.fromkeys(source.types, Range(-1, 1)))
+    with pytest.raises(UnsupportedError, match="no float32 form"):
+        lower_floats(source)
+
+
 def test_values_that_others_read_stay() -> None:
     """The gate of x * sigmoid(x) is an output as well."""
     model = net([DENSE, *CHAINS["swish"]], (1, 6), CONSTANTS, outputs="y s")

@@ -33,6 +33,7 @@ from mcugen.nn.source import (
     Reduce,
     Repeat,
     Reshape,
+    Select,
     Shape,
     ShapeError,
     Slice,
@@ -62,6 +63,7 @@ GOOD: list[tuple[NetOp, tuple[Shape, ...]]] = [
     (make(Affine, scale=f(3), offset=f(3), axis=1), ((2, 3),)),
     (make(Affine, scale=f(1), offset=f(1)), ((2, 3),)),
     (make(Binary, 2, kind="sub"), ((2, 3), (2, 1))),
+    (make(Select, 3), ((2, 3), (2, 3), (2, 3))),
     (make(Activation, kind="tanh"), ((2, 3),)),
     (
         make(

@@ -15,6 +15,7 @@ from mcugen.frontends.onnx.shapes import Shape
 from mcugen.frontends.onnx.values import (
     Activated,
     ClassLabel,
+    Compared,
     Constant,
     Known,
     Program,
@@ -101,6 +102,8 @@ class Call:
                 f"works on the integers of a QuantizeLinear ({short(self.node.inputs[index])})",
                 "quantize in the QDQ format, with a DequantizeLinear after every QuantizeLinear",
             )
+        if isinstance(value, Compared):
+            self.refuse("works on booleans", "only Where, Not and a Cast to float may read a comparison")
         if isinstance(value, Constant):
             what = f"operand {index} is a constant"
             self.refuse(what, "simplify the model before the export, so that constants are computed there")
@@ -112,6 +115,13 @@ class Call:
         if value.dtype is not DType.F32:
             self.refuse("works on integers", "let the output of ArgMax be an output of the model")
         return value
+
+    def condition(self, index: int) -> Activated:
+        """A comparison, as 1 and 0."""
+        value = self.operand(index)
+        if not isinstance(value, Compared):
+            self.refuse("its condition is no comparison of an activation", "compare with a constant in the model")
+        return value.gate
 
     def constant(self, index: int, what: str) -> Constant:
         """A known operand; refused if it depends on the input."""

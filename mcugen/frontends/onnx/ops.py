@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mcugen.frontends.onnx import ops_compare as conditions
 from mcugen.frontends.onnx import ops_elementwise as elementwise
 from mcugen.frontends.onnx import ops_functions as functions
 from mcugen.frontends.onnx import ops_linear as linear
@@ -89,6 +90,12 @@ OPS: dict[tuple[str, str], Row] = {
     ("", "Min"): _row(functions.limit("min"), 1, 1 << 16),
     ("", "Sum"): _row(functions.total("sum"), 1, 1 << 16),
     ("", "Mean"): _row(functions.total("mean"), 1, 1 << 16),
+    ("", "Greater"): _row(conditions.compare("Greater"), 2, 2),
+    ("", "GreaterOrEqual"): _row(conditions.compare("GreaterOrEqual"), 2, 2),
+    ("", "Less"): _row(conditions.compare("Less"), 2, 2),
+    ("", "LessOrEqual"): _row(conditions.compare("LessOrEqual"), 2, 2),
+    ("", "Not"): _row(conditions.negated, 1, 1),
+    ("", "Where"): _row(conditions.where, 3, 3),
     ("", "Identity"): _row(elementwise.identity, 1, 1),
     ("", "Dropout"): _row(elementwise.dropout, 1, 3, "ratio seed"),
     ("", "Cast"): _row(elementwise.cast, 1, 1, "to saturate round_mode"),

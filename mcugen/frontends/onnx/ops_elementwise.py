@@ -11,7 +11,7 @@ import numpy as np
 from mcugen.core.types import Array, DType
 from mcugen.frontends.onnx.call import Call
 from mcugen.frontends.onnx.shapes import Shape, broadcast, sample_shape
-from mcugen.frontends.onnx.values import Activated, Constant, Quantized, QuantizedConst, as_float32
+from mcugen.frontends.onnx.values import Activated, Compared, Constant, Quantized, QuantizedConst, as_float32
 from mcugen.nn.source import Activation, Affine, Binary, FakeQuant
 
 #: Element types of floats: all are computed as the first.
@@ -61,8 +61,8 @@ def dropout(c: Call) -> None:
 
 
 def cast(c: Call) -> None:
-    x = c.activation(0)
-    target = c.get_int("to", 1)
+    value, target = c.operand(0), c.get_int("to", 1)
+    x = value.gate if isinstance(value, Compared) and target in FLOAT_TYPES else c.activation(0)
     if (target in FLOAT_TYPES) != (x.dtype is DType.F32):
         c.refuse(
             f"turns floats to integers or back (element type {target})", "let the model work on float32 throughout"

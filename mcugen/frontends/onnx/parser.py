@@ -21,8 +21,10 @@ from mcugen.frontends.onnx.ops_elementwise import FLOAT_TYPES
 from mcugen.frontends.onnx.ops_ml import LABEL_OPS
 from mcugen.frontends.onnx.scanner import Foreign, Graph, Node, scan, short
 from mcugen.frontends.onnx.shapes import Shape, input_shapes, sample_shape
-from mcugen.frontends.onnx.values import Activated, ClassLabel, Constant, Program, Unknown, Value
+from mcugen.frontends.onnx.values import Activated, ClassLabel, Compared, Constant, Program, Unknown, Value
 from mcugen.nn.source import ArgMax, Reshape
+
+_DEQUANTIZE = "end the model with a DequantizeLinear"
 
 
 def load_onnx(data: bytes, file: str, name: str, shapes: Mapping[str, Shape] | None = None) -> Model:
@@ -155,7 +157,9 @@ def _finish(graph: Graph, values: Mapping[str, Value], program: Program) -> tupl
             else:
                 outputs.append(_index(program, value, out))
         elif not isinstance(value, Activated):
-            faults.append(Fault(what, "is quantized", "end the model with a DequantizeLinear"))
+            compared = isinstance(value, Compared)
+            reason = ("is a comparison", "Cast it to float") if compared else ("is quantized", _DEQUANTIZE)
+            faults.append(Fault(what, *reason))
         elif out in program.inputs:
             faults.append(Fault(what, "is an input", "leave it out of the model"))
         elif value.name == out and value.raw == sample_shape(value.shape):

@@ -65,6 +65,17 @@ class Quantized:
 
 
 @dataclass(frozen=True, slots=True)
+class Compared:
+    """Booleans: ``gate`` is 1 where they are true, and 0 elsewhere."""
+
+    gate: Activated
+
+    @property
+    def shape(self) -> Shape:
+        return self.gate.shape
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """The result of a node that could not be translated, or something that is not read.
 
@@ -81,7 +92,7 @@ class ClassLabel:
     source: str
 
 
-Known = Activated | Constant | Quantized
+Known = Activated | Constant | Quantized | Compared
 Value = Known | ClassLabel | Unknown
 
 

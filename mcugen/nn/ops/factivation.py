@@ -20,7 +20,7 @@ _F = np.float32
 
 
 #: Kinds of the source Activation that have no float32 form; power has one for the exponent -1.
-_MISSING = ("log", "sqrt", "power")
+_MISSING = ("log", "sqrt", "power", "step", "step_from")
 #: mcg_..._f32, where it is not called as the kind; and kinds whose function is in mcg_scores.h.
 _FUNCTIONS = {"relu": "clip", "exp": "exponential", "softplus": "log1p_exp", "power": "reciprocal"}
 _SCORES = ("sigmoid", "exp", "softplus")

@@ -155,6 +155,11 @@ def lower_binary(to: Lowering, step: Fused) -> None:
     to.add(QAdd((first.name, second.name), (stored.name,), op.loc, count, table, q_first.zero_point, requant, negate))
 
 
+def lower_select(to: Lowering, step: Fused) -> None:
+    """Choices by and of functions of one value are tables already; of others there is no kernel."""
+    raise to.unsupported(step, "a choice that depends on several values", "choose between functions of one value")
+
+
 def _common_order(to: Lowering, step: Fused) -> tuple[int, ...]:
     """The order of the axes of an operand that has all elements of the result already, else that of the file."""
     shape = to.model.types[step.result].shape

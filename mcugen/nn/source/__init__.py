@@ -1,7 +1,7 @@
 """Source ops of nets: what the user's model means, in float32, without layout, integers or board."""
 
 from mcugen.nn.source.base import NetOp, Shape, ShapeError
-from mcugen.nn.source.elementwise import ACTIVATIONS, Activation, Affine, Binary, FakeQuant
+from mcugen.nn.source.elementwise import ACTIVATIONS, Activation, Affine, Binary, FakeQuant, Select
 from mcugen.nn.source.function import Function
 from mcugen.nn.source.linear import Conv, Dense, no_bias
 from mcugen.nn.source.move import Concat, Pad, Reshape, Slice, Transpose
@@ -15,6 +15,7 @@ SOURCE_OPS: tuple[type[NetOp], ...] = (
     Dense,
     Affine,
     Binary,
+    Select,
     Activation,
     FakeQuant,
     Function,
@@ -56,6 +57,7 @@ __all__ = [
     "Reduce",
     "Repeat",
     "Reshape",
+    "Select",
     "Shape",
     "ShapeError",
     "Slice",

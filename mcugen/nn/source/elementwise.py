@@ -63,6 +63,20 @@ class Binary(NetOp):
         return (y.astype(np.float32),)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Select(NetOp):
+    """``a`` where ``gate`` is not 0, else ``b``; all three of one shape. Inputs: gate, a, b."""
+
+    def result_shapes(self, *shapes: Shape) -> tuple[Shape, ...]:
+        gate, a, b = shapes
+        require(gate == a == b, f"a choice by {gate} of {a} and {b}")
+        return (a,)
+
+    def eval(self, *args: Array) -> tuple[Array, ...]:
+        gate, a, b = (np.asarray(x, np.float32) for x in args)
+        return (np.where(gate != 0, a, b),)
+
+
 def _sigmoid(x: Array) -> Array:
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, 1.0 / (1.0 + e), e / (1.0 + e))
@@ -74,8 +88,9 @@ class Activation(NetOp):
 
     ``kind``: relu; leaky_relu (``alpha`` x below 0); clip to [``low``, ``high``]; sigmoid;
     hard_sigmoid clip(``alpha`` x + ``beta``, 0, 1); tanh; hard_swish x * clip(x / 6 + 1/2, 0, 1);
-    elu ``alpha`` (exp(x) - 1) below 0; thresholded_relu 0 up to ``alpha``; softplus log(1 + exp(x));
-    softsign x / (1 + abs(x)); erf; abs; exp; log; sqrt; power x ** ``alpha``.
+    elu ``alpha`` (exp(x) - 1) below 0; thresholded_relu 0 up to ``alpha``; step 1 above ``alpha``, else 0; step_from 1
+    from ``alpha`` on; softplus log(1 + exp(x)); softsign x / (1 + abs(x)); erf; abs; exp; log; sqrt;
+    power x ** ``alpha``.
     Where a function has no real value (the root of a negative number) the result is NaN.
     """
 
@@ -110,6 +125,8 @@ ACTIVATIONS: dict[str, Callable[[Activation, Array], Array]] = {
     "hard_swish": lambda a, x: x * np.clip(x / 6.0 + 0.5, 0.0, 1.0),
     "elu": lambda a, x: np.where(x < 0, a.alpha * np.expm1(np.minimum(x, 0.0)), x),
     "thresholded_relu": lambda a, x: np.where(x > a.alpha, x, 0.0),
+    "step": lambda a, x: np.where(x > a.alpha, 1.0, 0.0),
+    "step_from": lambda a, x: np.where(x >= a.alpha, 1.0, 0.0),
     "softplus": lambda a, x: np.logaddexp(x, 0.0),
     "softsign": lambda a, x: x / (1.0 + np.abs(x)),
     "erf": lambda a, x: np.asarray(_erf(x), np.float64),
