@@ -31,7 +31,7 @@ _WIDER = 128.0
 
 def layer_names(step: Fused) -> set[str]:
     """The names by which a user may call a layer: its node, its results."""
-    words = set(re.split(r"[\s'()]+", step.op.loc.item)) - {"", "node", type(step.op).__name__}
+    words = set(re.split(r"[\s'()]+", step.op.loc.item)) - {"", "node", "+", type(step.op).__name__}
     return words | {step.op.outputs[0], step.result}
 
 
@@ -44,7 +44,8 @@ def choose_wide(steps: tuple[Fused, ...], layers: tuple[str, ...]) -> set[str]:
         if not found:
             known = sorted({n for s in able for n in layer_names(s)})
             near = get_close_matches(layer, known, 1)
-            hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known[:12])}"
+            others = ", ".join([s.result for s in able][:12]) or "no layer of this net"
+            hint = f"did you mean '{near[0]}'?" if near else f"known: {others}"
             raise InputError("--int16", f"no convolution, dense layer or sum is called '{layer}'", hint)
         chosen |= {s.result for s in found}
     return chosen
