@@ -41,9 +41,9 @@ def load_source(
     suffix = path.suffix.lower()
     if suffix == ".onnx":
         # onnx is slow to import, and only needed here.
-        from mcugen.frontends.onnx import load_onnx  # noqa: PLC0415
+        from mcugen.frontends.onnx import embedded, load_onnx  # noqa: PLC0415
 
-        return load_onnx(data, path.name, name, dict(shapes or {}))
+        return load_onnx(embedded(data, path.parent, path.name), path.name, name, dict(shapes or {}))
     if suffix == ".toml":
         return load_pipeline(data, path, name, partial(_load_model, shapes, (num_iteration, start_iteration)))
     if suffix in _NOT_MODELS:

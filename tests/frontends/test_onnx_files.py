@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
@@ -10,7 +12,9 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from onnx_nets import feeds_of, kinds, load, net, node, same_as_runtime, values_of
 
+from mcugen.core.types import Model
 from mcugen.errors import InputError, McugenError, UnsupportedError
+from mcugen.frontends.load import load_source
 from mcugen.frontends.onnx import load_onnx
 from mcugen.frontends.onnx.ops import FOLDABLE, OPS
 
@@ -63,7 +67,60 @@ def test_external_data() -> None:
     t.ClearField("raw_data")
     t.data_location = TensorProto.EXTERNAL
     t.external_data.add(key="location", value="../../etc/passwd")
-    fails(model, InputError, "'w'", "in another file", "save_as_external_data=False")
+    fails(model, InputError, "'w'", "in another file", "onnx.load")
+
+
+def beside(folder: Path, **changes: str) -> Path:
+    """A net whose weights are in w.bin beside it; ``changes`` to where the file says that they are."""
+    model = net([node("MatMul", "x w", "y")], (1, 3), {"w": np.arange(6).reshape(3, 2) * 1.0})
+    options = {"save_as_external_data": True, "location": "w.bin", "size_threshold": 0}
+    onnx.save(model, folder / "net.onnx", **options)
+    if changes:
+        model = onnx.load(folder / "net.onnx", load_external_data=False)
+        for entry in model.graph.initializer[0].external_data:
+            entry.value = changes.get(entry.key, entry.value)
+        (folder / "net.onnx").write_bytes(model.SerializeToString())
+    return folder / "net.onnx"
+
+
+def test_weights_in_a_file_beside_the_model(tmp_path: Path) -> None:
+    """As torch saves nets by default."""
+    model = load_source(beside(tmp_path), "net")
+    assert isinstance(model, Model)
+    assert values_of(model, {"x": np.float32([[1, 10, 100]])})[0].tolist() == [420.0, 531.0]
+
+
+@pytest.mark.parametrize("place", ["../w.bin", "/etc/passwd", "", "sub/../../w.bin"])
+def test_weights_outside_of_the_folder_are_not_read(tmp_path: Path, place: str) -> None:
+    (tmp_path / "inner").mkdir()
+    path = beside(tmp_path / "inner", location=place)
+    (tmp_path / "w.bin").write_bytes(bytes(24))
+    with pytest.raises(InputError, match="outside of the folder"):
+        load_source(path, "net")
+
+
+def test_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    path = beside(tmp_path / "inner")
+    (tmp_path / "inner" / "w.bin").rename(tmp_path / "w.bin")
+    (tmp_path / "inner" / "w.bin").symlink_to(tmp_path / "w.bin")
+    with pytest.raises(InputError, match="outside of the folder"):
+        load_source(path, "net")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"location": "gone.bin"}, "'gone.bin', which cannot be read"),
+        ({"length": "20"}, "24 bytes at 0"),
+        ({"offset": "8"}, "24 bytes at 8 of 'w.bin', which has 24"),
+        ({"offset": "-4"}, "24 bytes at -4"),
+        ({"offset": "far"}, "is not a number"),
+    ],
+)
+def test_files_that_do_not_belong_together(tmp_path: Path, changes: dict[str, str], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        load_source(beside(tmp_path, **changes), "net")
 
 
 def test_sizes_that_lie() -> None:

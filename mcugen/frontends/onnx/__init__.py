@@ -3,6 +3,7 @@
 Graphs with tree ensembles of ai.onnx.ml become Models of tree source ops instead (ml_graph and its like).
 """
 
+from mcugen.frontends.onnx.external import embedded
 from mcugen.frontends.onnx.parser import load_onnx
 
-__all__ = ["load_onnx"]
+__all__ = ["embedded", "load_onnx"]

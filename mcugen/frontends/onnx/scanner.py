@@ -114,7 +114,7 @@ def short(name: str) -> str:
 def _tensor(t: onnx.TensorProto, file: str) -> Array | Foreign:
     where = f"{file}: tensor {short(t.name)}"
     if t.data_location == onnx.TensorProto.EXTERNAL or t.external_data:
-        hint = "load it with onnx.load and save it with onnx.save(model, path, save_as_external_data=False)"
+        hint = "give the path of the model, or load it with onnx.load: that reads the other file"
         raise InputError(where, "its values are in another file", hint)
     if any(d < 0 for d in t.dims) or len(t.dims) > MAX_RANK:
         raise InputError(where, f"dimensions {list(t.dims)[: MAX_RANK + 1]}")
