@@ -49,6 +49,8 @@ float mcg_band_power_f32(const mcg_window_t *d, const mcg_band_t *band, const fl
 
 /* The square root of x >= 0, rounded to nearest; NaN for other x. */
 float mcg_sqrt_f32(float x);
+/* The same for n of them. y may be x. */
+void mcg_roots_f32(const float *x, float *y, uint32_t n);
 
 MCG_END_DECLS
 

@@ -52,6 +52,8 @@ void mcg_thresholded_relu_f32(const float *x, float alpha, float *y, uint32_t n)
 void mcg_softsign_f32(const float *x, float *y, uint32_t n);                      /* x / (1 + |x|) */
 void mcg_abs_f32(const float *x, float *y, uint32_t n);
 void mcg_reciprocal_f32(const float *x, float *y, uint32_t n);
+/* Error below 2 units in the last place. NaN for negative numbers, minus infinity for zeros. */
+void mcg_log_f32(const float *x, float *y, uint32_t n);
 void mcg_erf_f32(const float *x, float *y, uint32_t n);
 
 /* Pools. The maximum of a window that holds NaN is NaN. The mean: the sum from row to row, divided by the count. */

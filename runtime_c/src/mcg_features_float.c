@@ -70,6 +70,14 @@ float mcg_sqrt_f32(float x)
 #endif
 }
 
+MCG_CODE(mcg_roots_f32)
+void mcg_roots_f32(const float *x, float *y, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; ++i) {
+        y[i] = mcg_sqrt_f32(x[i]);
+    }
+}
+
 MCG_CODE(sum_of)
 static float sum_of(const parts_t *p)
 {

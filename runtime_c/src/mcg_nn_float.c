@@ -7,6 +7,8 @@
 
 #include "mcg_scores.h"
 
+#include <string.h>
+
 MCG_INLINE float clamp(float v, float low, float high) { return v < low ? low : v > high ? high : v; }
 
 MCG_INLINE float product(float a, float b)
@@ -106,6 +108,7 @@ void mcg_tanh_f32(const float *x, float *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_elu_f32)
 void mcg_elu_f32(const float *x, float alpha, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -113,6 +116,7 @@ void mcg_elu_f32(const float *x, float alpha, float *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_thresholded_relu_f32)
 void mcg_thresholded_relu_f32(const float *x, float alpha, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -120,6 +124,7 @@ void mcg_thresholded_relu_f32(const float *x, float alpha, float *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_softsign_f32)
 void mcg_softsign_f32(const float *x, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -127,6 +132,7 @@ void mcg_softsign_f32(const float *x, float *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_abs_f32)
 void mcg_abs_f32(const float *x, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -134,6 +140,7 @@ void mcg_abs_f32(const float *x, float *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_reciprocal_f32)
 void mcg_reciprocal_f32(const float *x, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {
@@ -141,6 +148,39 @@ void mcg_reciprocal_f32(const float *x, float *y, uint32_t n)
     }
 }
 
+MCG_CODE(mcg_log_f32)
+void mcg_log_f32(const float *x, float *y, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; ++i) {
+        const int tiny = x[i] < 0x1p-100f;
+        const float v = tiny ? x[i] * 0x1p48f : x[i];
+        if (v > 0.0f && v < MCG_INFINITY_F32) {
+            uint32_t bits;
+            memcpy(&bits, &v, sizeof bits);
+            float k = (float)(bits >> 23) - (tiny ? 175.0f : 127.0f);
+            bits = (bits & 0x7fffffu) | 0x3f800000u;
+            float m;
+            memcpy(&m, &bits, sizeof bits);
+            if (m > 0x1.6a09e6p+0f) { /* sqrt(2) */
+                m = 0.5f * m;
+                k = k + 1.0f;
+            }
+            const float s = (m - 1.0f) / (m + 1.0f); /* log(m) = 2 atanh(s) */
+            const float square = product(s, s);
+            float p = 0x1.c71c72p-4f;
+            p = product(p, square) + 0x1.24924ap-3f;
+            p = product(p, square) + 0x1.99999ap-3f;
+            p = product(p, square) + 0x1.555556p-2f;
+            p = product(p, square);
+            p = product(p, s) + s;
+            y[i] = product(k, 0x1.62e4p-1f) + (product(2.0f, p) + product(k, 0x1.7f7d1cp-20f));
+        } else { /* infinity stays; zero gives minus infinity, negative numbers have no logarithm */
+            y[i] = v < 0.0f ? (v - v) / (v - v) : v == 0.0f ? -MCG_INFINITY_F32 : v;
+        }
+    }
+}
+
+MCG_CODE(mcg_erf_f32)
 void mcg_erf_f32(const float *x, float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ++i) {

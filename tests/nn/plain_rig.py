@@ -42,12 +42,16 @@ class Case:
         return [np.asarray(y[0]) for y in self.op.eval(*(x[None] for x in self.inputs))]
 
 
+#: What the kernels of nets call besides.
+OTHERS = ("mcg_scores.c", "mcg_features.c", "mcg_features_float.c")
+
+
 @cache
 def _objects(build: str) -> tuple[str, ...]:
     folder = Path(tempfile.mkdtemp(prefix="mcg-plain-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     compiler, *flags = BUILDS[build]
-    sources = [*sorted((RUNTIME / "src").glob("mcg_nn_*.c")), RUNTIME / "src" / "mcg_scores.c"]
+    sources = [*sorted((RUNTIME / "src").glob("mcg_nn_*.c")), *(RUNTIME / "src" / f for f in OTHERS)]
     objects = []
     for source in sources:
         objects.append(str(folder / f"{source.stem}.o"))
@@ -151,7 +155,7 @@ def check_board(cases: Sequence[Case], folder: Path) -> None:
     ram = ".bss 0x20000000 : { *(.bss*) *(COMMON) }"
     text = ".text 0x08000000 : { *(.text*) *(.rodata*) } /DISCARD/ : { *(.ARM.exidx*) }"
     script.write_text(f"SECTIONS {{ {text} {ram} .data : {{ *(.data*) }} }}\n", encoding="utf-8")
-    sources = [*sorted((RUNTIME / "src").glob("mcg_nn_*.c")), RUNTIME / "src" / "mcg_scores.c"]
+    sources = [*sorted((RUNTIME / "src").glob("mcg_nn_*.c")), *(RUNTIME / "src" / f for f in OTHERS)]
     flags = ["-mcpu=cortex-m7", "-mthumb", "-mfpu=fpv5-d16", "-mfloat-abi=hard", "-O2", *WARNINGS, "-std=gnu11"]
     link = ["-ffunction-sections", "-Wl,--gc-sections", "-nostartfiles", "-Wl,-e,main", f"-Wl,-T,{script}"]
     paths = [str(source), *map(str, sources)]

@@ -17,7 +17,7 @@ from mcugen.nn.ops.factivation import FActivation
 from mcugen.nn.ops.fbinary import FBinary
 from mcugen.nn.ops.fconv import FConv
 from mcugen.nn.ops.fdense import FDense
-from mcugen.nn.ops.float_math import erf_f32, tanh_f32
+from mcugen.nn.ops.float_math import erf_f32, log_f32, tanh_f32
 from mcugen.nn.ops.fpool import FPool
 from mcugen.nn.ops.frecurrent import FGru, FLstm
 from mcugen.nn.ops.fscale import FScale
@@ -78,6 +78,20 @@ def test_erf_is_within_three_units() -> None:
     assert erf_f32(np.array([np.inf, -np.inf, 0.0], np.float32)).tolist() == [1.0, -1.0, 0.0]
 
 
+def test_log_is_within_two_units() -> None:
+    """Over all magnitudes, denormal ones too, and near 1, where a logarithm is small."""
+    rng = np.random.default_rng(8)
+    x = np.concatenate([2.0 ** rng.uniform(-149, 128, 40000), rng.uniform(0.5, 2, 20000), 1 + floats(5, 2000) * 1e-6])
+    x = x.astype(np.float32)
+    x = x[(x > 0) & np.isfinite(x)]
+    want = np.log(x.astype(np.float64))
+    units = np.abs(log_f32(x) - want) / np.spacing(np.abs(want).astype(np.float32))
+    assert units.max() < 2.0
+    odd = log_f32(np.float32([-1, -np.inf, np.nan, np.inf, 1, 0.0, -0.0]))
+    assert np.isnan(odd[:3]).all()
+    assert odd[3:].tolist() == [np.inf, 0.0, -np.inf, -np.inf]
+
+
 ACTIVATION_FIELDS: list[dict[str, Any]] = [
     {"kind": "relu"},
     {"kind": "leaky_relu", "alpha": 0.1},
@@ -95,6 +109,8 @@ ACTIVATION_FIELDS: list[dict[str, Any]] = [
     {"kind": "exp"},
     {"kind": "erf"},
     {"kind": "power", "alpha": -1.0},
+    {"kind": "sqrt"},
+    {"kind": "log"},
 ]
 
 

@@ -12,7 +12,7 @@ from mcugen.core.float_math import exp_f32, log1p_exp_f32, sigmoid_f32
 from mcugen.core.op import Names, OpText
 from mcugen.core.types import Array
 from mcugen.nn.ops.felement import FElement
-from mcugen.nn.ops.float_math import clamp_f32, erf_f32, limit_text, quiet, tanh_f32
+from mcugen.nn.ops.float_math import clamp_f32, erf_f32, limit_text, log_f32, quiet, tanh_f32
 from mcugen.nn.ops.plain_call import plain_call
 from mcugen.nn.source import ACTIVATIONS
 
@@ -20,10 +20,10 @@ _F = np.float32
 
 
 #: Kinds of the source Activation that have no float32 form; power has one for the exponent -1.
-_MISSING = ("log", "sqrt", "power", "step", "step_from")
-#: mcg_..._f32, where it is not called as the kind; and kinds whose function is in mcg_scores.h.
-_FUNCTIONS = {"relu": "clip", "exp": "exponential", "softplus": "log1p_exp", "power": "reciprocal"}
-_SCORES = ("sigmoid", "exp", "softplus")
+_MISSING = ("power", "step", "step_from")
+#: mcg_..._f32, where it is not called as the kind; and the header, where that is another.
+_FUNCTIONS = {"relu": "clip", "exp": "exponential", "softplus": "log1p_exp", "power": "reciprocal", "sqrt": "roots"}
+_HEADERS = dict.fromkeys(("sigmoid", "exp", "softplus"), "mcg_scores.h") | {"sqrt": "mcg_features_float.h"}
 
 
 def is_known(kind: str, alpha: float) -> bool:
@@ -91,6 +91,10 @@ class FActivation(FElement):
                 y = exp_f32(x)
             case "erf":
                 y = erf_f32(x)
+            case "sqrt":
+                y = np.sqrt(x)
+            case "log":
+                y = log_f32(x)
             case _:
                 assert self.kind == "power"
                 y = _F(1.0) / x
@@ -107,6 +111,6 @@ class FActivation(FElement):
             "thresholded_relu": (limit_text(self.alpha),),
         }
         name = _FUNCTIONS.get(self.kind, self.kind)
-        header = "mcg_scores.h" if self.kind in _SCORES else "mcg_nn_float.h"
+        header = _HEADERS.get(self.kind, "mcg_nn_float.h")
         arguments: tuple[str | int, ...] = (args[0], *parameters.get(name, ()), results[0], self.count)
         return plain_call(header, f"mcg_{name}_f32", arguments)

@@ -43,11 +43,33 @@ _LOG_ERFC += [_F(float.fromhex(c)) for c in ("0x1.9fb86cp-6", "-0x1.bcfc4p-4", "
 _LOG_ERFC += [_F(float.fromhex("0x1.ac931p-13"))]
 
 
+_ATANH = [_F(float.fromhex(c)) for c in ("0x1.c71c72p-4", "0x1.24924ap-3", "0x1.99999ap-3", "0x1.555556p-2")]
+_LN2_HIGH, _LN2_LOW = (_F(float.fromhex(c)) for c in ("0x1.62e4p-1", "0x1.7f7d1cp-20"))
+
+
 def _horner(coefficients: list[np.float32], x: Array) -> Array:
     p = np.full_like(x, coefficients[0])
     for c in coefficients[1:]:
         p = p * x + c
     return p
+
+
+@quiet
+def log_f32(x: Array) -> Array:
+    """mcg_log_f32."""
+    tiny = x < _F(2.0**-100)
+    v = np.where(tiny, x * _F(2.0**48), x).astype(np.float32)
+    good = (v > 0) & (v < _F(np.inf))
+    bits = np.where(good, v, _F(1.0)).view(np.uint32)
+    k = (bits >> np.uint32(23)).astype(np.float32) - np.where(tiny, _F(175.0), _F(127.0))
+    m = ((bits & np.uint32(0x7FFFFF)) | np.uint32(0x3F800000)).view(np.float32)
+    high = m > _F(float.fromhex("0x1.6a09e6p+0"))
+    m, k = np.where(high, _F(0.5) * m, m), np.where(high, k + _F(1.0), k)
+    s = (m - _F(1.0)) / (m + _F(1.0))
+    square = s * s
+    p = (_horner(_ATANH, square) * square) * s + s
+    y = k * _LN2_HIGH + (_F(2.0) * p + k * _LN2_LOW)
+    return np.where(good, y, np.where(x < 0, _F(np.nan), np.where(x == 0, _F(-np.inf), x))).astype(np.float32)
 
 
 @quiet
