@@ -14,6 +14,7 @@ MCG_INLINE double rounded(double value)
 
 /* Each product is rounded before it is added, and each sum before it goes on: with or without instructions that fuse
  * the two, with or without -ffast-math, the same bits for numbers that are neither subnormal nor NaN. */
+MCG_CODE(mcg_biquad_f64_block)
 void mcg_biquad_f64_block(const double *table, uint32_t sections, double *state, const float *x, float *y, uint32_t n)
 {
     for (; n != 0u; --n) {

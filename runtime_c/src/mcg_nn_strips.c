@@ -14,21 +14,24 @@ typedef struct {
     int32_t next[MCG_STRIPS_MOST_VALUES]; /* where the call ends that is wanted, or `end` */
 } run_t;
 
-static int32_t within(int32_t v, int32_t low, int32_t high) { return v < low ? low : v > high ? high : v; }
+MCG_INLINE int32_t within(int32_t v, int32_t low, int32_t high) { return v < low ? low : v > high ? high : v; }
 
 /* The first input row that row `row` of a layer is computed from. */
+MCG_CODE(row_from)
 static int32_t row_from(const mcg_strips_layer_t *l, int32_t row, int32_t height)
 {
     return within(row * l->stride - l->pad_top, 0, height);
 }
 
 /* The end of the input rows that rows up to `end` are computed from. */
+MCG_CODE(row_to)
 static int32_t row_to(const mcg_strips_layer_t *l, int32_t end, int32_t height)
 {
     return within((end - 1) * l->stride - l->pad_top + l->reach, 0, height);
 }
 
 /* n bytes to an address below. */
+MCG_CODE(move_down)
 static void move_down(int8_t *to, const int8_t *from, uint32_t n)
 {
     for (; n >= 16u; n -= 16u, to += 16, from += 16) {
@@ -45,6 +48,7 @@ static void move_down(int8_t *to, const int8_t *from, uint32_t n)
 }
 
 /* Which layers are wanted for the next rows of the last one, and where their next call ends. */
+MCG_CODE(want)
 static void want(run_t *r)
 {
     const mcg_strips_t *const d = r->d;
@@ -70,6 +74,7 @@ static void want(run_t *r)
     }
 }
 
+MCG_CODE(row_of)
 static int8_t *row_of(const run_t *r, uint32_t v, int32_t row)
 {
     const mcg_strips_value_t *const value = &r->d->values[v];
@@ -78,6 +83,7 @@ static int8_t *row_of(const run_t *r, uint32_t v, int32_t row)
 }
 
 /* Drops the rows of a window that no later layer reads, so that there is room up to row `to`. */
+MCG_CODE(make_room)
 static void make_room(run_t *r, uint32_t layer, int32_t to)
 {
     const mcg_strips_t *const d = r->d;
@@ -102,8 +108,9 @@ static void make_room(run_t *r, uint32_t layer, int32_t to)
     r->first[v] = keep;
 }
 
-MCG_SECTION(".text.mcugen.mcg_strips_s8") void mcg_strips_s8(const mcg_strips_t *d, mcg_strips_compute_t *compute,
-                                                             uint8_t *memory, const int8_t *const *inputs, int8_t *y)
+MCG_CODE(mcg_strips_s8)
+void mcg_strips_s8(const mcg_strips_t *d, mcg_strips_compute_t *compute, uint8_t *memory, const int8_t *const *inputs,
+                   int8_t *y)
 {
     run_t r = {.d = d, .memory = memory, .y = y};
     const uint32_t count = d->count, first = d->inputs, last = first + count - 1u;
