@@ -187,6 +187,9 @@ def convs(draw: st.DrawFn) -> HostOp:
     if draw(st.integers(0, 3)) == 0:  # pointwise
         window, stride, pads, dilation = [1, 1], (1, 1), [0, 0, 0, 0], (1, 1)
         size[0] = draw(st.integers(1, 40))
+    elif draw(st.integers(0, 2)) == 0:  # three kernel columns of whole groups
+        size[0], window[1], stride, dilation = 4 * draw(st.integers(1, 4)), 3, (stride[0], 1), (dilation[0], 1)
+        size[2] = max(size[2], 3 - pads[1] - pads[3])
     planar = {"in_planar": draw(st.booleans()), "out_planar": draw(st.booleans())}
     seed = draw(st.integers(0, 2**32 - 1))
     return draw(changed(conv(seed, size, draw(st.integers(1, 7)), window, stride, pads, dilation, **planar)))
@@ -251,6 +254,7 @@ def named_cases() -> dict[str, HostOp]:
     for n, planar in enumerate((False, True)):
         cases[f"pointwise with tiles of 18 pixels, {planar}"] = conv(n, (96, 5, 8), 97, (1, 1), out_planar=planar)
         cases[f"the same, any, {planar}"] = conv(n, (96, 5, 8), 97, (1, 1), out_planar=planar, high=126)
+    cases |= shared_columns()
     for factor in (0.2499, 0.25, 0.4999, 0.5, 1.0, 300.0):  # shifts 33, 32, 32, 31, 30, 22
         small = replace(dense(3, 9, 4, spread=0.6), requant=requant_of(factor, 4))
         cases[f"dense with the factor {factor}"] = replace(small, bias=frozen_array([1, -1, 0, 2], np.int32))
@@ -259,4 +263,22 @@ def named_cases() -> dict[str, HostOp]:
     cases["conv with narrow clamps"] = conv(15, (7, 5, 5), 5, (3, 3), (1, 1), (1, 1, 1, 1), low=-100, high=60)
     cases["depthwise with narrow clamps"] = depthwise(16, (4, 5, 5), 1, (3, 3), (1, 1), (1, 1, 1, 1), low=0)
     cases["dense with narrow clamps"] = dense(17, 33, 6, low=-5, high=5)
+    return cases
+
+
+def shared_columns() -> dict[str, HostOp]:
+    """Neighbouring pixels that share packed columns, runs that lie side by side, ends of the unrolled loop."""
+    cases: dict[str, HostOp] = {}
+    for w in range(1, 14):  # three kernel columns: the borders at each place in a block of four pixels
+        cases[f"conv nx3 width {w}"] = conv(w, (4, 5, w), 3, (3, 3), (1, 1), (1, 1, 1, 1))
+        cases[f"conv nx3 width {w}, wide padding"] = conv(w, (8, 3, w), 2, (2, 3), (1, 1), (3, 4, 2, 3), (2, 1))
+    for h, rows, step in ((1, 5, 1), (6, 1, 2), (9, 4, 3), (2, 3, 2)):
+        cases[f"conv nx3 of {rows} rows"] = conv(h, (12, h, 9), 5, (rows, 3), (step, 1), (3, 1, 2, 1), out_planar=True)
+    cases["conv nx3, any"] = conv(3, (4, 6, 9), 3, (3, 3), (1, 1), (1, 1, 1, 1), low=-128, high=100, spread=900.0)
+    cases["conv nx3 in tiles across rows"] = conv(4, (16, 9, 11), 18, (3, 3), (1, 1), (1, 1, 1, 1))
+    for n in (12, 13, 14, 24, 25, 26):  # groups: turns of the unrolled loop and where it is entered
+        cases[f"pointwise of {n} groups"] = conv(n, (4 * n, 1, 5), 3, (1, 1))
+    for n in range(1, 12):  # runs of three bytes, side by side
+        cases[f"{n} runs of three"] = conv(n, (n, 1, 9), 2, (1, 3), (1, 1), (0, 1, 0, 1), in_planar=True)
+        cases[f"{2 * n} runs of three"] = conv(n, (n, 4, 6), 2, (2, 3), (1, 2), (1, 1, 0, 1), in_planar=True)
     return cases

@@ -31,6 +31,7 @@ FUNCTIONS = (
     "mcg_depthwise_3x3_s8_p16",
     "mcg_depthwise_3x3_s8_p32",
     "mcg_depthwise_3x3_s8_p64",
+    "mcg_conv_nx3_s8",
 )
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
 CORTEX_M7 = ["-mcpu=cortex-m7", "-mthumb", "-mfpu=fpv5-d16", "-mfloat-abi=hard"]

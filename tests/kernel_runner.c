@@ -31,7 +31,7 @@ int main(void)
     int32_t head[8];
     while (fread(head, sizeof head, 1, stdin) == 1) {
         const size_t size[3] = {sizeof(mcg_conv_t), sizeof(mcg_dense_t), sizeof(mcg_depthwise_t)};
-        if ((size_t)head[1] != size[head[0] < 4 ? head[0] / 2 : 2]) {
+        if ((size_t)head[1] != size[head[0] == 9 ? 0 : head[0] < 4 ? head[0] / 2 : 2]) {
             return 4;
         }
         const size_t shift = (size_t)head[6];
@@ -71,6 +71,9 @@ int main(void)
                 break;
             case 3:
                 mcg_dense_s8_any(d, w, (uint32_t *)(void *)at, from, y);
+                break;
+            case 9:
+                mcg_conv_nx3_s8(d, w, (uint32_t *)(void *)at, from, y);
                 break;
             default:
                 depthwise[head[0] - 4](d, w, (int16_t *)(void *)at, from, y);

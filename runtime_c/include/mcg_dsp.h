@@ -159,6 +159,13 @@ MCG_INLINE int32_t mcg_ssat8(int32_t x)
     __asm__("ssat %0, #8, %1" : "=r"(r) : "r"(x));
     return r;
 }
+/* x >> 20, clamped to -128..127. */
+MCG_INLINE int32_t mcg_ssat8_asr20(int32_t x)
+{
+    int32_t r;
+    __asm__("ssat %0, #8, %1, asr #20" : "=r"(r) : "r"(x));
+    return r;
+}
 
 #else
 
@@ -215,6 +222,7 @@ MCG_INLINE uint32_t mcg_clamp4(uint32_t x, uint32_t least, uint32_t most)
     return y;
 }
 MCG_INLINE int32_t mcg_ssat8(int32_t x) { return x < -128 ? -128 : x > 127 ? 127 : x; }
+MCG_INLINE int32_t mcg_ssat8_asr20(int32_t x) { return mcg_ssat8(x >> 20); }
 
 #endif
 

@@ -27,12 +27,18 @@ MCG_INLINE mcg_nn_lanes_t mcg_nn_lanes(void)
  * Packed form: first = a_odd - 127, in -255..0; second = 256 * a_even - first, which is in -32768..32767 for every
  * pair of int8. With weight lanes L = 256 * w_odd + w_even and l = w_even: L * first + l * second = 256 * (w_odd *
  * (a_odd - 127) + w_even * a_even). Form "any": first = a_odd, second = a_even. */
-MCG_INLINE void mcg_nn_pack4(int any, mcg_nn_lanes_t l, uint32_t a, uint32_t *dst)
+MCG_INLINE void mcg_nn_pack4_to(int any, mcg_nn_lanes_t l, uint32_t a, uint32_t *to_first, uint32_t *to_second)
 {
     const uint32_t first = any ? mcg_sxtb16_odd(a) : mcg_sxtab16_odd(l.offset, a);
     const uint32_t second = any ? mcg_sxtb16(a) : mcg_ssub16(l.upper & (a << 8), first);
-    dst[0] = first;
-    dst[1] = second;
+    *to_first = first;
+    *to_second = second;
+}
+
+/* The two words side by side. */
+MCG_INLINE void mcg_nn_pack4(int any, mcg_nn_lanes_t l, uint32_t a, uint32_t *dst)
+{
+    mcg_nn_pack4_to(any, l, a, dst, dst + 1);
 }
 
 /* Lanes that multiply `first` and `second` for a word of weights. */

@@ -32,32 +32,63 @@ void mcg_clamp_s8(int8_t *y, uint32_t n, int32_t low, int32_t high)
     }
 }
 
+/* GCC would put bytes together to words before it stores them, which takes more instructions than storing each. */
+#if MCG_HAS_DSP && defined(__GNUC__) && !defined(__clang__)
+#define MCG_BYTES_BEGIN _Pragma("GCC push_options") _Pragma("GCC optimize (\"no-store-merging\")")
+#define MCG_BYTES_END _Pragma("GCC pop_options")
+#else
+#define MCG_BYTES_BEGIN
+#define MCG_BYTES_END
+#endif
+
+_Static_assert(MCG_ADD_SHIFT == 20, "mcg_ssat8_asr20 shifts by it");
+
+MCG_BYTES_BEGIN
+
+/* Four elements of the scaled form of mcg_add_s8. */
+#define FOUR_SUMS(i)                                                                                            \
+    do {                                                                                                        \
+        const int32_t v0 = a[i] * unit + middle[b[i]], v1 = a[(i) + 1] * unit + middle[b[(i) + 1]];             \
+        const int32_t v2 = a[(i) + 2] * unit + middle[b[(i) + 2]], v3 = a[(i) + 3] * unit + middle[b[(i) + 3]]; \
+        to[i] = (int8_t)mcg_ssat8_asr20(v0);                                                                    \
+        to[(i) + 1] = (int8_t)mcg_ssat8_asr20(v1);                                                              \
+        to[(i) + 2] = (int8_t)mcg_ssat8_asr20(v2);                                                              \
+        to[(i) + 3] = (int8_t)mcg_ssat8_asr20(v3);                                                              \
+    } while (0)
+
+MCG_CODE(add_scaled)
+MCG_NOINLINE static void add_scaled(const mcg_add_t *d, const int32_t *table, const int8_t *a, const int8_t *b,
+                                    int8_t *y)
+{
+    const int32_t *const middle = table + 128;
+    const int32_t unit = d->unit;
+    const int8_t *const end = a + (d->n & ~7u);
+    int8_t *to = y;
+    for (; a != end; a += 8, b += 8, to += 8) {
+        FOUR_SUMS(0);
+        FOUR_SUMS(4);
+    }
+    for (uint32_t n = d->n & 7u; n != 0u; --n) {
+        *to++ = (int8_t)mcg_ssat8_asr20(*a++ * unit + middle[*b++]);
+    }
+    if (d->requant.low > -128 || d->requant.high < 127) {
+        mcg_clamp_s8(y, d->n, d->requant.low, d->requant.high);
+    }
+}
+
+MCG_BYTES_END
+
 MCG_CODE(mcg_add_s8)
 void mcg_add_s8(const mcg_add_t *d, const int32_t *table, const int8_t *a, const int8_t *b, int8_t *y)
 {
-    const mcg_requant_t q = d->requant;
-    const int32_t *const middle = table + 128;
-    const int32_t unit = d->unit;
-    const uint32_t n = d->n;
-    if (q.shift > 32 && q.shift <= 55 && q.low == -128 && q.high == 127) {
-        /* The usual case. The zero point goes through the shift; |a * unit + table| < 2^30 leaves room for it. */
-        const int32_t shift = q.shift - 32, c = q.c + q.zp * (1 << shift);
-        uint32_t i = 0;
-        for (; i + 4u <= n; i += 4u) {
-            const int32_t v0 = a[i] * unit + middle[b[i]], v1 = a[i + 1u] * unit + middle[b[i + 1u]];
-            const int32_t v2 = a[i + 2u] * unit + middle[b[i + 2u]], v3 = a[i + 3u] * unit + middle[b[i + 3u]];
-            y[i] = (int8_t)mcg_ssat8(mcg_smmla(v0, q.m, c) >> shift);
-            y[i + 1u] = (int8_t)mcg_ssat8(mcg_smmla(v1, q.m, c) >> shift);
-            y[i + 2u] = (int8_t)mcg_ssat8(mcg_smmla(v2, q.m, c) >> shift);
-            y[i + 3u] = (int8_t)mcg_ssat8(mcg_smmla(v3, q.m, c) >> shift);
-        }
-        for (; i < n; ++i) {
-            y[i] = (int8_t)mcg_ssat8(mcg_smmla(a[i] * unit + middle[b[i]], q.m, c) >> shift);
-        }
+    if (d->requant.shift == 0) {
+        add_scaled(d, table, a, b, y);
         return;
     }
-    for (uint32_t i = 0; i < n; ++i) {
-        y[i] = (int8_t)mcg_requant(a[i] * unit + middle[b[i]], q);
+    const mcg_requant_t q = d->requant;
+    const int32_t *const middle = table + 128;
+    for (uint32_t i = 0, n = d->n; i < n; ++i) {
+        y[i] = (int8_t)mcg_requant(a[i] * d->unit + middle[b[i]], q);
     }
 }
 

@@ -75,4 +75,4 @@ def test_rare_ways_stay_in_flash() -> None:
     """What serves any weights is not worth the fast memory, unless it is what the model calls."""
     assert "pack_runs_packed" in kernels()["mcg_conv_s8"].helpers
     assert not [h for h in kernels()["mcg_conv_s8"].helpers if "any" in h.split("_")]
-    assert "multiply_any_3" in kernels()["mcg_conv_s8_any"].helpers
+    assert "multiply_any_4" in kernels()["mcg_conv_s8_any"].helpers

@@ -12,7 +12,7 @@ from op_checks import run_emitted, scaled, types_of
 
 from mcugen.core.types import DType, QParams, TensorType, frozen_array
 from mcugen.errors import InternalError
-from mcugen.nn.ops.qconv import QConv
+from mcugen.nn.ops.qconv import QConv, side_by_side
 from mcugen.nn.requant import requant_of
 
 
@@ -73,22 +73,46 @@ def test_emitted_c(op: QConv, tmp_path: Path) -> None:
 def test_which_kernel() -> None:
     op = SHAPES[0]
     assert op.function(op.stream()) == "mcg_conv_s8"
+    shared = conv(1, (4, 5, 6), 4, (2, 3), (2, 1), (1, 0, 1, 2))
+    assert shared.function(shared.stream()) == "mcg_conv_nx3_s8"
+    for change in (
+        {"size": (6, 5, 6)},
+        {"window": (3, 2)},
+        {"stride": (1, 2)},
+        {"dilation": (1, 2)},
+        {"in_planar": True},
+    ):
+        other = conv(1, **({"size": (4, 5, 6), "outputs": 4, "window": (3, 3)} | change))
+        assert other.function(other.stream()) == "mcg_conv_s8", change
     minus = replace(op, weight=frozen_array(np.full(op.weight.shape, -128), np.int8))
     assert minus.function(minus.stream()) == "mcg_conv_s8_any"
     minus.check(types_of(minus))
 
 
+@pytest.mark.parametrize("planes", range(1, 9))
+def test_runs_of_three_side_by_side(planes: int) -> None:
+    """Each weight once, in the pairs that mcg_conv_t describes: outer bytes of runs, then middle bytes of each two."""
+    runs = np.arange(1, 3 * planes + 1, dtype=np.int8).reshape(1, planes, 3)
+    groups = side_by_side(runs).reshape(-1, 4)
+    assert len(groups) == -(-3 * planes // 4)
+    pairs = [p for g in groups.tolist() for p in ((g[1], g[3]), (g[0], g[2]))]
+    outer = [(int(r[0]), int(r[2])) for r in runs[0]]
+    middle = [int(r[1]) for r in runs[0]] + [0]
+    expected = outer + [(middle[i], middle[i + 1]) for i in range(0, planes, 2)]
+    assert pairs == expected + [(0, 0)] * (len(pairs) - len(expected))
+
+
 def test_costs_and_scratch() -> None:
     op = conv(1, (16, 8, 8), 32, (3, 3), (1, 1), (1, 1, 1, 1))
     assert op.cost().macs == 64 * 16 * 32 * 9
-    assert op.scratch_bytes == 6 * 36 * 8
+    assert op.scratch_bytes == 4 * 36 * 8
     assert [i.count for i in op.items("n_0")] == [16 * (36 * 2 + 8)]
     rgb = conv(1, (3, 8, 8), 8, (3, 3), (1, 1), (1, 1, 1, 1), in_planar=True)
     assert [i.count for i in rgb.items("n_0")] == [4 * (7 * 2 + 8)]  # 27 weights in 7 groups, not in 9
     large = conv(1, (64, 8, 8), 64, (3, 3), (1, 1), (1, 1, 1, 1))
-    assert large.scratch_bytes == 3 * 144 * 8
+    assert large.scratch_bytes == 4 * 144 * 8
     many = conv(1, (128, 6, 6), 128, (1, 1))
-    assert many.scratch_bytes == 15 * 32 * 8
+    assert many.scratch_bytes == 16 * 32 * 8
 
 
 @pytest.mark.parametrize(

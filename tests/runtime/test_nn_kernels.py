@@ -65,7 +65,7 @@ def test_outputs_behind_their_inputs(op: HostOp, seed: int, more: int) -> None:
     if isinstance(op, QDepthwise):
         op = replace(op, whole=True)
     elif isinstance(op, QConv) and not op.out_planar:
-        op = replace(op, tile=3 * (more % 3))
+        op = replace(op, tile=4 * (more % 3))
     lag = shared(op)
     if lag is not None:
         for x in inputs_of(op, seed)[::3]:
@@ -76,7 +76,7 @@ def test_outputs_behind_their_inputs(op: HostOp, seed: int, more: int) -> None:
 @pytest.mark.parametrize("pixels", range(1, 14))
 def test_the_least_lag_is_the_least(pixels: int) -> None:
     """One byte less and a pointwise layer of growing width overwrites what it still reads, at every tile size."""
-    for tile, planar in ((3, False), (6, False), (3, True), (6, True)):
+    for tile, planar in ((4, False), (8, False), (4, True), (8, True)):
         op = replace(conv(pixels, (8, 1, pixels), 24, (1, 1), in_planar=planar), tile=tile)
         x, lag = random_input(op, 3), op.lag
         assert lag is not None
@@ -129,12 +129,12 @@ def test_many_random_layers_sanitized(op: HostOp, seed: int, shift: int) -> None
 
 @pytest.mark.parametrize("name", NAMED)
 def test_scratch_is_as_large_as_it_is_used(name: str) -> None:
-    """N11: CMSIS-NN 19 and 35. A convolution of one or two pixels packs them one by one."""
+    """N11: CMSIS-NN 19 and 35. A convolution of up to three pixels packs them one by one."""
     op = NAMED[name]
     _, used = host("gcc").run(op, random_input(op, 1))
     slack = op.scratch_bytes - used
-    pixels = op.cost().macs // op.weight.size if op.weight.ndim == 4 else 3
-    assert slack == (16 if pixels < 3 else 0) or 0 < slack <= 2, (used, op.scratch_bytes)
+    pixels = op.cost().macs // op.weight.size if op.weight.ndim == 4 else 4
+    assert slack == (12 if pixels < 4 else 0) or 0 < slack <= 2, (used, op.scratch_bytes)
 
 
 @CROSS

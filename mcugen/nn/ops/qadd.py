@@ -17,8 +17,19 @@ from mcugen.nn.requant import Requant, requant_of, requantize
 
 #: One step of the first operand is 2^20 units of the accumulator.
 SHIFT_LEFT = 20
+#: MCG_ADD_SHIFT: one step of the output is so many powers of two units of the scaled form.
+_SCALED_SHIFT = 20
+_INT32 = (1 << 31) - 1
 #: mcg_add_t
 _FIELDS: Fields = (("n", "<u4"), ("unit", "<i4"), *REQUANT)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scaled:
+    """The sum in units of the output: ``(a * unit + table[b + 128]) >> 20``, clamped, is the result for all a and b."""
+
+    unit: int
+    table: Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,13 +75,40 @@ class QAdd(MachineOp):
         acc = (a - self.in_zp) * self._unit + self.table.astype(np.int64)[b + 128]
         return (requantize(acc, self.requant).astype(np.int8),)
 
+    def scaled(self) -> Scaled | None:
+        """The form that needs no multiplication after the sum, proven for all 65,536 pairs; None where it has none.
+
+        For each b the entry must lie where all results of 256 a are met: at least at ``(y << 20) - a * unit`` (but if
+        y is the lower clamp), below that of y + 1 (but if y is the upper one).
+        """
+        multiplier, shift = (int(v[0]) for v in self.requant.per_channel(1))
+        unit = round(self._unit * multiplier * 2.0 ** (_SCALED_SHIFT - shift))
+        a = np.arange(-128, 128, dtype=np.int64)[:, None]
+        acc = (a - self.in_zp) * self._unit + self.table.astype(np.int64)
+        y, r = requantize(acc, self.requant).astype(np.int64), self.requant
+        far = np.int64(1) << 40
+        least = np.where(y > r.low, (y << _SCALED_SHIFT) - a * unit, -far).max(0)
+        most = np.where(y < r.high, ((y + 1) << _SCALED_SHIFT) - 1 - a * unit, far).min(0)
+        if (least > most).any():
+            return None
+        table = np.where(least == -far, most, np.where(most == far, least, (least + most) >> 1))
+        if np.abs(table).max() + 128 * abs(unit) > _INT32:
+            return None
+        return Scaled(unit, frozen_array(table, np.int32))
+
     def items(self, prefix: str) -> tuple[Item, ...]:
+        scaled = self.scaled()
+        if scaled is not None:
+            return (plain_table(f"{prefix}_table", scaled.table, self.count, "second operand, in units of the output"),)
         # |table| <= 2^28 and |zp| <= 2^7: the difference is below 2^29.
         with_zp = (self.table.astype(np.int64) - self.in_zp * self._unit).astype(np.int32)
         return (plain_table(f"{prefix}_table", with_zp, self.count, "second operand, zero point of the first"),)
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
+        scaled = self.scaled()
         values = {"n": self.count, "unit": self._unit, **requant_values(self.requant)}
+        if scaled is not None:
+            values |= {"unit": scaled.unit, "requant.m": 0, "requant.shift": 0, "requant.c": 0}
         shape = ("mcg_add_t", f"{prefix}_shape", _FIELDS, values)
         arguments = (names.table[f"{prefix}_table"], args[0], args[1], results[0])
         return described_call("mcg_nn_elementwise.h", "mcg_add_s8", shape, arguments)

@@ -26,7 +26,7 @@ from mcugen.nn.requant import Requant, requantize
 
 #: Weights that a data cache keeps while the next pixels are packed. With more, patches take more memory.
 _CACHED_WEIGHTS = 8192
-_TILE_SCRATCH, _LARGE_TILE_SCRATCH = 1024, 4096
+_TILE_SCRATCH, _LARGE_TILE_SCRATCH = 768, 4096
 #: Pixels of a tile that pay: each tile reads the weights and starts the loop over channels anew.
 _TILE_PIXELS = 48
 #: MCG_CONV_MOST_THREES
@@ -85,7 +85,7 @@ class QConv(MachineOp):
     dilation: tuple[int, int]
     in_planar: bool
     out_planar: bool
-    #: Pixels that are packed before the weights are read, in threes; 0: as many as pay.
+    #: Pixels that are packed before the weights are read, in fours; 0: as many as pay.
     tile: int = 0
 
     @property
@@ -149,13 +149,12 @@ class QConv(MachineOp):
             return self.tile
         large = self.weight.size > _CACHED_WEIGHTS
         room = (_LARGE_TILE_SCRATCH if large else _TILE_SCRATCH) // (8 * self._groups)
-        room = max(room, 6) if self._groups * 48 <= 2 * _TILE_SCRATCH else room
-        return max(3, min(pixels // 3 * 3, room // 3 * 3, _TILE_PIXELS))
+        return max(4, min(pixels // 4 * 4, room // 4 * 4, _TILE_PIXELS))
 
     def with_room(self, scratch: int) -> QConv:
         """The same layer with larger tiles, as far as they pay and need at most so much scratch."""
         pixels = self.out_shape[1] * self.out_shape[2]
-        tile = min(scratch // (8 * self._groups) // 3 * 3, pixels // 3 * 3, _TILE_PIXELS)
+        tile = min(scratch // (8 * self._groups) // 4 * 4, pixels // 4 * 4, _TILE_PIXELS)
         return replace(self, tile=tile) if tile > self._tile else self
 
     @property
@@ -175,11 +174,11 @@ class QConv(MachineOp):
         most, at = 0, 0
         while at < pixels:
             left = pixels - at
-            n = self._tile if left >= self._tile else left // 3 * 3
-            if n == 0:  # the last three are packed together, or one by one if there are no more
-                at, n = (at, 1) if pixels < 3 else (pixels - 3, 3)
+            n = self._tile if left >= self._tile else left // 4 * 4
+            if n == 0:  # the last four are packed together, or one by one if there are no more
+                at, n = (at, 1) if pixels < 4 else (pixels - 4, 4)
             at += n
-            again = at if pixels < 3 or (pixels - at) % 3 == 0 else min(at, pixels - 3)
+            again = at if pixels < 4 or (pixels - at) % 4 == 0 else min(at, pixels - 4)
             most = max(most, at * outputs - int(behind[again]) if at < pixels else 0)
         return most
 
@@ -192,7 +191,7 @@ class QConv(MachineOp):
         r, (oc, kh) = self._runs, self.weight.shape[:2]
         w = self.weight.transpose(0, 3, 1, 2) if self.in_planar else self.weight
         if r.threes:
-            return matmul_stream(w.reshape(oc, -1), self.bias, self.in_zp, self.requant, 2)
+            return matmul_stream(side_by_side(w.reshape(oc, -1, 3)), self.bias, self.in_zp, self.requant, 2)
         runs = w.reshape(oc, r.planes * kh * r.col_runs, r.cols * r.unit)
         rows = np.zeros((*runs.shape[:2], 4 * r.groups), np.int8)
         rows[:, :, : runs.shape[2]] = runs
@@ -222,10 +221,18 @@ class QConv(MachineOp):
 
     def function(self, stream: Stream) -> str:
         """The kernel that reads this table."""
-        return "mcg_conv_s8" if stream.packed else "mcg_conv_s8_any"
+        if not stream.packed:
+            return "mcg_conv_s8_any"
+        return "mcg_conv_nx3_s8" if self._shares_columns else "mcg_conv_s8"
+
+    @property
+    def _shares_columns(self) -> bool:
+        """Neighbouring pixels read mostly the same columns, and these are whole groups."""
+        r = self._runs
+        return not self.in_planar and (r.col_runs, r.cols, self.stride[1]) == (1, 3, 1) and r.unit % 4 == 0
 
     def items(self, prefix: str) -> tuple[Item, ...]:
-        times = -(-self.out_shape[1] * self.out_shape[2] // 3)
+        times = -(-self.out_shape[1] * self.out_shape[2] // 4)
         about = f"convolution {'x'.join(map(str, self.weight.shape))}: pairs of channels, four weights a word"
         return (weight_item(prefix, self.stream().words, times, about),)
 
@@ -236,11 +243,21 @@ class QConv(MachineOp):
 
     @property
     def floor(self) -> float:
-        """18 instructions for 24 products, 4 an output, 5 for each four bytes of a patch."""
+        """23 instructions for 32 products, 4 an output, 5 for each four bytes of a patch, 3 if pixels share columns."""
         pixels = self.out_shape[1] * self.out_shape[2]
-        return pixels * (0.75 * self.weight.size + 4.0 * self.out_shape[0] + 5.0 * self._groups)
+        packing = (3.0 if self._shares_columns else 5.0) * self._groups
+        return pixels * (23.0 / 32.0 * self.weight.size + 4.0 * self.out_shape[0] + packing)
 
     def cost(self) -> Cost:
         pixels, macs = self.out_shape[1] * self.out_shape[2], self.out_shape[1] * self.out_shape[2] * self.weight.size
-        groups = self._groups * (pixels + -(-self.out_shape[0] // 2) * -(-pixels // 3))
-        return Cost(macs / 12, macs, groups, groups)
+        groups = self._groups * (pixels + -(-self.out_shape[0] // 2) * -(-pixels // 4))
+        return Cost(macs / 16, macs, groups, groups)
+
+
+def side_by_side(runs: Array) -> Array:
+    """Runs of three weights (OC, N, 3) to whole groups (OC, 4 * ceil(3 * N / 4)), as mcg_nn_patch.h packs threes."""
+    oc, n = runs.shape[:2]
+    middle = np.pad(runs[:, :, 1], ((0, 0), (0, n % 2))).reshape(oc, -1, 2)
+    pairs = np.concatenate([runs[:, :, ::2], middle], axis=1)
+    pairs = np.pad(pairs, ((0, 0), (0, pairs.shape[1] % 2), (0, 0))).reshape(oc, -1, 2, 2)
+    return np.ascontiguousarray(pairs[:, :, ::-1].transpose(0, 1, 3, 2)).reshape(oc, -1)
