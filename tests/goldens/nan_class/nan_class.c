@@ -163,6 +163,7 @@ __asm__(".pushsection .mcugen.plan,\"\",%progbits\n"
         ".ascii \"item nan_class_sizes table dtcm 4 2 copied\\n\"\n"
         ".ascii \"item nan_class_leaf table dtcm 16 2 copied\\n\"\n"
         ".ascii \"item nan_class_base table dtcm 4 4 copied\\n\"\n"
+        ".ascii \"item mcg_above_i32 code itcm 12 4 copied\\n\"\n"
         ".ascii \"end\\n\"\n"
         ".popsection");
 #endif

@@ -7,23 +7,19 @@
 #include "mcugen/mcg_trees.h"
 _Static_assert(sizeof(float) == 4, "float has another size here");
 _Static_assert(sizeof(int32_t) == 4, "int32_t has another size here");
-/* first key, key before the cells, span, input, keys, rank of a missing value, unit, shift, keys, cells: 48 bytes. */
+/* first key, lowest with a cell, input, table, unit, shift, cells, bytes of a key: 32 bytes. */
 MCG_SECTION(".rodata.mcugen.small_columns") static const mcg_lookup_t small_columns[2] = {
-    {89435438, 1038845214, 13254001U, 0, 4, 0, 0, 23, 0, 0},
-    {1077076295, 1078187786, 0U, 1, 2, 0, 0, 0, 4, 3},
+    {89435438, 1038845215, 0, 0, 0, 23, 2, 3},
+    {1077076295, 1078187787, 1, 8, 0, 0, 1, 3},
 };
 
-/* sorted thresholds of each column, above its first, in units: 24 bytes. */
-MCG_SECTION(".rodata.mcugen.small_keys") static const uint32_t small_keys[6] = {
-    0U, 0U, 6039798U, 13254001U, 0U, 0U,
+/* of each column: rank of a missing value, keys below each coarse cell, thresholds above the first: 26 bytes. */
+MCG_SECTION(".rodata.mcugen.small_keys") static _Alignas(4) const uint8_t small_keys[26] = {
+    0, 2, 3, 4, 0, 0, 0, 0, 0, 0, 245, 40, 92, 112, 61, 202, 0, 2, 2, 0,
+    0, 0, 0, 0, 0, 0,
 };
 
-/* keys below each coarse cell: 5 bytes. */
-MCG_SECTION(".rodata.mcugen.small_cells") static _Alignas(4) const uint8_t small_cells[5] = {
-    2, 3, 4, 2, 2,
-};
-
-/* bits 0..1 distance, then column and rank, or leaf: 30 bytes. */
+/* from bit 0 on: distance and column, then rank; or, behind 2 bits of 0, a leaf: 30 bytes. */
 MCG_SECTION(".rodata.mcugen.small_nodes") static _Alignas(4) const uint16_t small_nodes[15] = {
     0x0000, 0x0015, 0x0019, 0x0012, 0xE4E8, 0xB99C, 0xA22C, 0x5DD4, 0x000D, 0x0021, 0x000A, 0xF028, 0xBB50, 0x9B68,
     0x6498,
@@ -46,7 +42,8 @@ typedef uint8_t small_rank_t;
 #define MCG_T_TYPE f32
 #define MCG_T_RANK small_rank_t
 #define MCG_T_COLUMNS 2
-#define MCG_T_KEY uint32_t
+#define MCG_T_WIDTH 3u
+#define MCG_T_APART 1
 #define MCG_T_SCAN 1
 #define MCG_T_CELL uint8_t
 #define MCG_T_GROUPS 0
@@ -58,6 +55,10 @@ typedef uint8_t small_rank_t;
 #define MCG_P_RANK small_rank_t
 #define MCG_P_DISTANCE_BITS 2
 #define MCG_P_COLUMN_BITS 1
+#define MCG_P_FLAG_BITS 2
+#define MCG_P_DISTANCE_AT 0
+#define MCG_P_COLUMN_AT 2
+#define MCG_P_COLUMNS_USED 2u
 #define MCG_P_STRIDE 7u
 #define MCG_P_SIZE uint16_t
 #define MCG_P_SURE 2
@@ -85,7 +86,7 @@ static int small_usable(const float *x, const void *y, size_t y_align)
 static void small_compute(const float *x, int32_t *y)
 {
     uint8_t rank[2];
-    small_rank(small_columns, small_keys, small_cells, NULL, NULL, x, rank);
+    small_rank(small_columns, small_keys, NULL, NULL, x, rank);
     small_sum(small_nodes, NULL, small_groups_of_trees, small_base, rank, y);
 }
 
@@ -118,7 +119,7 @@ mcg_status_t small_leaves(const float *x, uint16_t *leaf)
         return MCG_ERR_ARG;
     }
     uint8_t rank[2];
-    small_rank(small_columns, small_keys, small_cells, NULL, NULL, x, rank);
+    small_rank(small_columns, small_keys, NULL, NULL, x, rank);
     small_sum_leaves(small_nodes, NULL, small_trace_names, small_trace_order, rank, leaf);
     return MCG_OK;
 }
@@ -130,13 +131,12 @@ __asm__(".pushsection .mcugen.plan,\"\",%progbits\n"
         ".ascii \"mcugen-plan 1\\n\"\n"
         ".ascii \"model small\\n\"\n"
         ".ascii \"source b0bfb9504c8734f9c1404cf8331b9a5e3f7d078972e24df56088f8c3490eba3d\\n\"\n"
-        ".ascii \"code 166bdfa41634f8dbffef5834cf20a1153eefe88a10c3b3f58f568394ff19b0eb\\n\"\n"
+        ".ascii \"code 586bc355b01339900c5f2f7cf2fac9bf9d604b89b918c94145b461ff8bd37221\\n\"\n"
         ".ascii \"abi 2\\n\"\n"
         ".ascii \"board none\\n\"\n"
-        ".ascii \"item small_rank code default 180 4\\n\"\n"
-        ".ascii \"item small_columns table default 48 4\\n\"\n"
-        ".ascii \"item small_keys table default 24 4\\n\"\n"
-        ".ascii \"item small_cells table default 5 1\\n\"\n"
+        ".ascii \"item small_rank code default 210 4\\n\"\n"
+        ".ascii \"item small_columns table default 32 4\\n\"\n"
+        ".ascii \"item small_keys table default 26 1\\n\"\n"
         ".ascii \"item small_sum code default 330 4\\n\"\n"
         ".ascii \"item small_nodes table default 30 2\\n\"\n"
         ".ascii \"item small_groups_of_trees table default 8 4\\n\"\n"
