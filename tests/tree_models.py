@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from mcugen.core.passes import evaluate, run_passes
 from mcugen.core.types import Array, DType, Feature, Loc, Model, Source, TensorType
 from mcugen.emit.model import Vectors, items_of, model_files, runtime_files
+from mcugen.emit.parts import ABI
 from mcugen.emit.sources import sources_of
 from mcugen.target.board import load_board
 from mcugen.target.placement import place
@@ -33,7 +34,6 @@ from mcugen.trees.vectors import make_vectors
 from mcugen.verify.golden import Golden, GoldenTensor, golden_bytes
 
 BAND = float(np.float32(1e-35))
-ABI = 2
 SHA = bytes(range(32))
 LOC = Loc("test", "")
 #: Memory where any tree waits, whatever its size.

@@ -14,7 +14,7 @@ from mcugen.ctext.idents import sanitize, unique_identifiers
 from mcugen.errors import InternalError
 
 #: Raised when generated files and runtime files of different versions must not be mixed; the same as in mcg.h.
-ABI = 2
+ABI = 3
 #: Names that the generated functions use beside their inputs and outputs.
 _RESERVED = ("arena", "n", "i", "s", "real", "scratch", *(f"v{i}" for i in range(1000)))
 

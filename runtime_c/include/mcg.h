@@ -12,7 +12,7 @@
 #include "mcg_placement.h"
 
 /* Raised when generated files and runtime files of different versions must not be mixed, and when results change. */
-#define MCG_ABI 2
+#define MCG_ABI 3
 
 #if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__)
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__

@@ -55,7 +55,7 @@ def manifests(tmp_path_factory: pytest.TempPathFactory) -> Manifests:
         num_boost_round=2,
     )
     jobs: dict[str, tuple[Any, dict[str, Any]]] = {
-        "counts": (EXAMPLE / "furnace.txt", {"spec": spec, "place": {"furnace_base": "axi"}}),
+        "counts": (EXAMPLE / "furnace.txt", {"spec": spec, "place": {"furnace_maps": "axi"}}),
         "no_board": (EXAMPLE / "furnace.txt", {"board": None, "leaf": "float64", "num_iteration": 5}),
         "unverified": (EXAMPLE / "furnace.txt", {"verify": False, "optimize": "ram"}),
         "classes": (train("multiclass", classes, num_class=3), {"output": "class"}),

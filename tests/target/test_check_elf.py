@@ -16,6 +16,7 @@ import mcugen
 from mcugen.cli import app
 from mcugen.doctor.check_elf import Buffer, check_program
 from mcugen.doctor.program import Program, read_program
+from mcugen.emit.parts import ABI
 from mcugen.emit.plan_note import note_c, note_in_c, read_notes
 from mcugen.emulate.image import build_image
 from mcugen.emulate.toolchain import find_cross_compiler
@@ -27,6 +28,8 @@ from mcugen.target.placement import place
 from mcugen.target.plan import Plan
 
 BOARD = load_board("stm32h743")
+#: What an object file says of itself.
+HARD, SOFTFP = (f"abi {ABI} {kind}\0".encode() for kind in ("hard", "softfp"))
 needs_gcc = pytest.mark.skipif(not ti.have_cross_compiler(), reason="no arm-none-eabi-gcc")
 MODEL = Path(__file__).parents[2] / "examples" / "quickstart" / "furnace.txt"
 
@@ -120,10 +123,10 @@ MUTATIONS: dict[str, tuple[Callable[[Patch], Patch], str]] = {
     "DMA out of reach": (lambda p: p.symbol("m_dma", 0x2000_8000), "m_dma: dma1 does not reach dtcm"),
     "DMA not aligned": (lambda p: p.symbol("m_dma", sram1(p) + 16), "is not aligned to a cache line (32)"),
     "DMA shares a line": (lambda p: p.symbol("users_odd", sram1(p) + 80), "users_odd shares a cache line"),
-    "another ABI": (lambda p: p.contents(".mcugen.abi", b"abi 2 hard\0abi 7 hard\0"), "was compiled for ABI 7"),
-    "float ABIs": (lambda p: p.contents(".mcugen.abi", b"abi 2 hard\0abi 2 softfp\0"), "differ: hard, softfp"),
-    "float ABI of the program": (lambda p: p.contents(".mcugen.abi", b"abi 2 softfp\0"), "the program is hard"),
-    "no FPU": (lambda p: p.contents(".mcugen.abi", b"abi 2 soft\0"), "compiled without the FPU"),
+    "another ABI": (lambda p: p.contents(".mcugen.abi", HARD + b"abi 7 hard\0"), "was compiled for ABI 7"),
+    "float ABIs": (lambda p: p.contents(".mcugen.abi", HARD + SOFTFP), "differ: hard, softfp"),
+    "float ABI of the program": (lambda p: p.contents(".mcugen.abi", SOFTFP), "the program is hard"),
+    "no FPU": (lambda p: p.contents(".mcugen.abi", SOFTFP.replace(b"softfp", b"soft")), "compiled without the FPU"),
     "another board": (lambda p: plan_with(p, "stm32h743", "mps2_an500"), "was placed for mps2_an500"),
     "plan changed": (lambda p: plan_with(p, "m_t0 table dtcm", "m_t0 table axi"), "planned in axi"),
     "sections overlap": (lambda p: p.section(".bss", p.value("__mcg_axi_start")), "shares 0x24000"),
@@ -218,7 +221,7 @@ def test_a_real_model_of_both_compilers(compiler: str, export: Path, tmp_path: P
 def test_the_note_in_the_c_is_the_note(export: Path) -> None:
     note = note_in_c((export / "furnace.c").read_text())
     assert note is not None
-    assert (note.model, note.abi, note.board) == ("furnace", 2, "stm32h743")
+    assert (note.model, note.abi, note.board) == ("furnace", ABI, "stm32h743")
     assert read_notes((note.text() * 2).encode()) == [note, note]
 
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from mcugen.core.types import Array
+from mcugen.emit.parts import ABI
 from mcugen.resources import resource_dir
 from mcugen.verify.golden import Golden, GoldenTensor
 
-ABI = 2
 FEATURES, OUTPUTS, TREES = 3, 2, 2
 SHA = bytes(range(32))
 

@@ -15,8 +15,8 @@
 
 #include "mcugen/mcg.h"
 
-#if MCG_ABI != 2
-#error "linear needs runtime ABI 2: take the folder mcugen/ from the same export"
+#if MCG_ABI != 3
+#error "linear needs runtime ABI 3: take the folder mcugen/ from the same export"
 #endif
 
 MCG_BEGIN_DECLS
