@@ -13,7 +13,7 @@ import numpy as np
 
 from mcugen.core.types import Array, DType
 from mcugen.trees.leaves import EPS, INT32, LeafSource, PackedLeaves, bound_of, rounding_of_sums, tree_peak
-from mcugen.trees.narrow import SHORT_LEAF, Narrow, narrow_leaves
+from mcugen.trees.narrow import LEAST_HALF, SHORT_LEAF, Narrow, narrow_leaves
 from mcugen.trees.packed import word_forms
 from mcugen.trees.parts import Parts
 from mcugen.trees.tables import TreeTables
@@ -118,8 +118,9 @@ def split_for(
     """
     total = parts.tables.n_trees // parts.source.outputs
     most_nodes, always = nodes
-    # Words need a tree of several leaves, whose range gives them a unit.
-    rounds = min(int(np.count_nonzero(_spans(parts))) - 1, total * most_nodes // max(parts.tables.column.size, 1))
+    # Words need a tree whose range gives them a unit.
+    wide = _spans(parts) > LEAST_HALF * parts.source.outputs
+    rounds = min(int(np.count_nonzero(wide)) - 1, total * most_nodes // max(parts.tables.column.size, 1))
     why = "no room for code"
     for _ in range(_TRIES if rounds > 0 else 0):
         if rounds < 1:

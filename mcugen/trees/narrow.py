@@ -23,6 +23,8 @@ from mcugen.trees.leaves import (
     tree_peak,
 )
 
+#: Half of what the leaves of the widest tree span is above this, and below its reciprocal, where there is a unit.
+LEAST_HALF = 1e-200
 #: The largest constant that one instruction adds.
 SHORT_LEAF = 4095
 _MOST_OCTAVES = 10  # between the coarsest and the finest unit
@@ -67,7 +69,7 @@ def narrow_leaves(source: LeafSource, wanted: Narrow) -> PackedLeaves | None:
     if source.value.shape[1] != 1:
         return None
     half = (source.high() / 2 - source.low() / 2)[:, 0]
-    if not np.isfinite(half).all() or not 1e-200 < half.max(initial=0.0) < 1e200:
+    if not np.isfinite(half).all() or not LEAST_HALF < half.max(initial=0.0) < 1 / LEAST_HALF:
         return None
     own = np.maximum(half / (wanted.most - 0.5), wanted.floor)
     unit = np.maximum(own, own.max() / 2.0**_MOST_OCTAVES)

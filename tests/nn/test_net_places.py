@@ -59,7 +59,7 @@ def depthwise() -> onnx.ModelProto:
 
 def late_reader() -> onnx.ModelProto:
     """x is read by the first layer and by the last."""
-    nodes = [node("Sigmoid", "x", "a"), node("Tanh", "a", "b"), node("Add", "b x", "y")]
+    nodes = [node("Sigmoid", "x", "a"), node("Softmax", "a", "b"), node("Add", "b x", "y")]
     return net(nodes, [1, 5], {})
 
 
