@@ -29,7 +29,8 @@ _RARE = {"any", "many", "fours", "pairs"}
 _LEVELS = ("-O2", "-O0", "-Os")
 _HEAD = """\
 # Functions of the runtime that a plan may place: what each takes with its helpers, in bytes of code for the H743 (GCC,
-# -O2), and the helpers that move with it. Written by benchmarks/kernel_code.py; a test holds it to the sources.
+# -O2), and the helpers that move with it, with their own bytes (0: inlined). Written by benchmarks/kernel_code.py; a
+# test holds it to the sources.
 
 """
 
@@ -99,8 +100,9 @@ def kernels_text() -> str:
         behind = [{f for f in reached(entry, g[1]) & known if _stays_with(f, entry)} for g in graphs]
         total = sum(-(-sizes.get(f, 0) // 4) * 4 for f in behind[0])
         helpers = {f.rpartition(":")[2] for f in set().union(*behind)} - {entry}
-        listed = ", ".join(f'"{h}"' for h in sorted(helpers))
-        lines.append(f"{entry} = {{ bytes = {total}, helpers = [{listed}] }}\n")
+        own = {f.rpartition(":")[2]: -(-sizes.get(f, 0) // 4) * 4 for f in behind[0]}
+        listed = ",".join(f" {h} = {own.get(h, 0)}" for h in sorted(helpers)) + " " * bool(helpers)
+        lines.append(f"{entry} = {{ bytes = {total}, helpers = {{{listed}}} }}\n")
     return _HEAD + "".join(lines)
 
 

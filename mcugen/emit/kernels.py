@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -29,35 +29,44 @@ _CALL, _STEP = 20.0, 4.0
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A function of the runtime. ``size``: bytes of it and its ``helpers``, which move with it; an estimate."""
+    """A function of the runtime. ``size``: bytes of it and its ``helpers``, which move with it; an estimate.
+
+    ``helpers``: the bytes of each, by name.
+    """
 
     symbol: str
     size: int
-    helpers: tuple[str, ...]
+    helpers: Mapping[str, int]
 
 
 @cache
 def kernels() -> dict[str, Kernel]:
     """All functions of the runtime that may be placed, by symbol."""
     table = tomllib.loads((resource_dir("runtime_c") / "kernels.toml").read_text(encoding="utf-8"))
-    return {s: Kernel(s, entry["bytes"], tuple(entry["helpers"])) for s, entry in table.items()}
+    return {s: Kernel(s, entry["bytes"], entry["helpers"]) for s, entry in table.items()}
 
 
 def kernel_items(name: str, ops: Sequence[MachineOp]) -> tuple[Item, ...]:
     """The functions of the runtime that a model called ``name`` calls in a run, in the order of the first call.
 
-    Reads: each line once. Loops read a line again, and find it in the cache.
+    Reads: each line once, those of a helper by the first function that has it. Loops read a line again, and find it in
+    the cache.
     """
     calls: Counter[str] = Counter()
     for found in calls_of(name, ops, inside=True):
         calls += found
     known = [k for s, k in ((s, kernels().get(s)) for s in calls) if k is not None]
-    return tuple(_item(k, calls[k.symbol]) for k in known)
+    items, read = [], set[str]()
+    for kernel in known:
+        again = sum(size for helper, size in kernel.helpers.items() if helper in read)
+        items.append(_item(kernel, calls[kernel.symbol], kernel.size - again))
+        read |= set(kernel.helpers)
+    return tuple(items)
 
 
-def _item(kernel: Kernel, calls: int) -> Item:
+def _item(kernel: Kernel, calls: int, read: int) -> Item:
     about = f"of the runtime, called from {calls} place{'' if calls == 1 else 's'}"
-    lines = float(math.ceil(kernel.size / _LINE))
+    lines = float(math.ceil(read / _LINE))
     return Item(kernel.symbol, "code", "function", 1, kernel.size, 4, lines, about, shared=True)
 
 

@@ -66,7 +66,9 @@ def test_the_table_is_that_of_the_sources(script: ModuleType, tmp_path: Path) ->
     path = tmp_path / "kernels.toml"
     path.write_text(script.kernels_text(), encoding="utf-8")
     fresh = tomllib.loads(path.read_text(encoding="utf-8"))
-    assert {s: list(k.helpers) for s, k in kernels().items()} == {s: e["helpers"] for s, e in fresh.items()}, AGAIN
+    assert {s: list(k.helpers) for s, k in kernels().items()} == {s: list(e["helpers"]) for s, e in fresh.items()}, (
+        AGAIN
+    )
     for symbol, kernel in kernels().items():
         assert kernel.size == pytest.approx(fresh[symbol]["bytes"], rel=0.25, abs=64), f"{symbol}: {AGAIN}"
 
