@@ -173,9 +173,9 @@ def test_exports_of_all_plans(tmp_path: Path) -> None:
     """Every export is verified on the host; a limit is kept, or refused with what is needed."""
     fast = arena_of(exported(tmp_path))
     small = arena_of(exported(tmp_path, optimize="ram"))
-    assert small < 0.75 * fast
+    assert small < 0.8 * fast  # 0.72 takes 20 % more instructions, counted: too many
     run_poisoned(tmp_path / "out")
-    limit = (fast + small) // 2
+    limit = int(0.72 * fast)
     assert arena_of(exported(tmp_path, max_ram=limit)) <= limit
     run_poisoned(tmp_path / "out")
     with pytest.raises(DoesNotFitError, match="the smallest arena of this net"):
