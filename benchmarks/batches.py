@@ -65,6 +65,8 @@ is left outside of fast memory (`mcugen/trees/batches.py`).
 - Words of 16 bits (packed) are walked two rows side by side, in place of two trees: without waits there is nothing more
   to hide. Feeding rows in as others end kept both lanes busy and took 40 % more instructions, for spills.
 - Wider nodes are walked one row at a time: two side by side saved 1 to 2 % of the cycles.
+- Not written for blocks, so always row by row: trees as code beside others as words (`balanced` and `--optimize ram` of
+  all these models but cat), and words with the shorter flag of leaves (`size`, some models).
 - A last block of one row goes as NAME_run does.
 - What tree by tree gains ends where code or tables are in a cache for a whole block: a block of 32 rows leaves a
   32nd of the waits, and most of what remains is issue."""
@@ -94,7 +96,8 @@ def main() -> None:
     given = arguments.parse_args()
     compiler, board = find_cross_compiler(), load_board(_BOARD)
     for name in given.only.split(","):
-        _write([r for r in (_row(given.models / name, way, compiler, board) for way in WAYS) if r], compiler, board)
+        rows = [r for r in (_row(given.models / name, way, compiler, board) for way in WAYS) if r]
+        _write(name, rows, compiler, board)
 
 
 def _row(folder: Path, way: str, compiler: CrossCompiler, board: Board) -> Row | None:
@@ -156,12 +159,12 @@ def _cycles(calls: list[Execution], image: Image, board: Board) -> float:
     return (found.low + found.high) / 2
 
 
-def _write(rows: list[Row], compiler: CrossCompiler, board: Board) -> None:
-    """Replaces these rows in the results."""
+def _write(model: str, rows: list[Row], compiler: CrossCompiler, board: Board) -> None:
+    """Replaces the rows of a model in the results."""
     RESULTS.mkdir(exist_ok=True)
     file = RESULTS / "batches.json"
     old = json.loads(file.read_text())["rows"] if file.exists() else []
-    known = {(r["model"], r["way"]): r for r in old if r["way"] in WAYS}
+    known = {(r["model"], r["way"]): r for r in old if r["model"] != model}
     known |= {(r.model, r.way): asdict(r) for r in rows}
     ways = list(WAYS)
     found = sorted(known.values(), key=lambda r: (MODELS.index(r["model"]), ways.index(r["way"])))
