@@ -125,9 +125,10 @@ def write(rows: list[Row]) -> None:
         "",
         "Made by `python benchmarks/nets.py MODELS`: int8, arm-none-eabi-gcc -O2, emulated STM32H743. Every bit",
         "equals the integer reference on host and emulated board. Instructions are counted; cycles are estimated,",
-        "not measured. RAM is the arena with input, output and scratch, and a few bytes of the runtime. Flips: rows",
-        "whose argmax differs from the float net's, ours and that of onnxruntime's own int8 file. Figures of",
-        "CMSIS-NN 7.0 and TFLM were counted elsewhere in the same way and are only read here.",
+        "not measured. RAM is the arena with input, output and scratch, a few bytes of the runtime, and of small nets",
+        "(lenet, mlp) the kernels that run from ITCM. Flips: rows whose argmax differs from the float net's, ours and",
+        "that of onnxruntime's own int8 file. Figures of CMSIS-NN 7.0 and TFLM were counted elsewhere in the same way",
+        "and are only read here.",
         "",
         "| net | MACs | instructions | per MAC | CMSIS-NN | cycles, estimated | flash | RAM | TFLM arena | stack "
         "| flips | int8 flips | mean error |",
