@@ -118,12 +118,12 @@ class Program:
 
 def read_program(path: Path) -> Program:
     """The program in a file. InputError if it is none that was linked for a little-endian 32-bit Arm."""
+    if not path.is_file():
+        raise InputError(str(path), "there is no such file", "give the .elf (or .axf) that the linker wrote")
     # Every command imports this module, and one reads programs.
     from elftools.common.exceptions import ELFError  # noqa: PLC0415
     from elftools.elf.elffile import ELFFile  # noqa: PLC0415
 
-    if not path.is_file():
-        raise InputError(str(path), "there is no such file", "give the .elf (or .axf) that the linker wrote")
     try:
         data = path.read_bytes()
         return _parse(str(path), ELFFile(BytesIO(data)))
