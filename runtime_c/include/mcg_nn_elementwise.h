@@ -11,10 +11,10 @@
 
 MCG_BEGIN_DECLS
 
-/* y[i] = table[x[i] + 128]. table: 256. y may be x. Cost: about 3 instructions an element. */
+/* y[i] = table[x[i] + 128]. table: 256. y may be x. Cost: about 6 instructions an element. */
 void mcg_table_s8(const int8_t *table, const int8_t *x, int8_t *y, uint32_t n);
 
-/* y[i] = the nearest value in low..high. Cost: 1.4 instructions an element. */
+/* y[i] = the nearest value in low..high. Cost: about 1.9 instructions an element. */
 void mcg_clamp_s8(int8_t *y, uint32_t n, int32_t low, int32_t high);
 
 /* Powers of two units that a step of the output is, in the scaled form of mcg_add_s8. */
@@ -29,7 +29,7 @@ typedef struct {
 /* y[i] = requantize(a[i] * unit + table[b[i] + 128]). table: 256, the zero point of a in it. y may be a or b.
  * The scaled form, where requant.shift is 0: y[i] = clamp((a[i] * unit + table[b[i] + 128]) >> MCG_ADD_SHIFT), clamps from
  * requant, rounding and zero point of y in the table.
- * Cost: about 7 instructions an element and 1.4 for clamps inside of -128..127; 15 if not scaled. */
+ * Cost: about 7 instructions an element and 1.9 for clamps inside of -128..127; 24 if not scaled. */
 void mcg_add_s8(const mcg_add_t *d, const int32_t *table, const int8_t *a, const int8_t *b, int8_t *y);
 
 typedef struct {
