@@ -270,6 +270,8 @@ def verify(
         _require_runs(export, runs, on_board, f" on {target}")
         if batches:
             _require_runs(export, runs, lambda x: (batches[0], _oks(x)), f" in batches on {target}")
+        elif export.batches:
+            built.append(f"NAME_run_batch was not run on {target}: verify it on the host")
     what = "pushes" if export.state_bytes else "vectors"
     lines = [f"{target}: {golden.vectors} golden {what} equal, every bit; self-test passes", *built]
     if export.changed:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -25,6 +29,7 @@ from tree_models import (
     ways,
 )
 
+import mcugen
 from mcugen.core.op import Item
 from mcugen.core.ports import batch_slices, one_each
 from mcugen.core.types import Array, DType
@@ -32,7 +37,7 @@ from mcugen.emit.parts import ports_of
 from mcugen.emulate.batches import BatchBoard
 from mcugen.emulate.image import BoardModel, build_image
 from mcugen.emulate.toolchain import CrossCompiler, find_cross_compiler
-from mcugen.errors import InputError, InternalError
+from mcugen.errors import DiffersError, InputError, InternalError
 from mcugen.target.board import load_board
 from mcugen.trees.batches import BLOCK_BYTES, block_rows
 from mcugen.trees.choose import plain_choice
@@ -43,6 +48,7 @@ from mcugen.verify.export_check import check_host
 from mcugen.verify.hostbuild import HostModel, build_shared
 
 BOARD = "stm32h743"
+FURNACE = Path(__file__).parents[2] / "examples" / "quickstart" / "furnace.txt"
 #: The sum of float32 leaves differs in the order of trees: 2^24 + 1 - 2^24 is 0 or 1.
 HOSTILE = (2.0**24, 1.0, -(2.0**24), 0.1, -0.1)
 
@@ -296,3 +302,32 @@ def test_block_is_part_of_the_reference() -> None:
     op = rank_and_sum(e.machine)[1]
     rank = rank_and_sum(e.machine)[0].eval(e.ref.x)[0]
     assert np.array_equal(op.eval(rank)[0], replace(op, block=1).eval(rank)[0])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An export with blocks, as of a model that waits for flash."""
+    out = tmp_path_factory.mktemp("batches") / "furnace"
+    with mock.patch("mcugen.trees.batches._waits", return_value=True):
+        mcugen.export(FURNACE, out, optimize="speed")
+    return out
+
+
+def test_a_wrong_batch_is_found(folder: Path, tmp_path: Path) -> None:
+    """Single predictions stay right: only batches can show it."""
+    mcugen.verify(folder)
+    wrong = tmp_path / "wrong"
+    shutil.copytree(folder, wrong)
+    source = wrong / "furnace.c"
+    text, count = re.subn(r"(furnace_sum_rows\([^;]*), n\);", r"\1, n - 1u);", source.read_text())
+    assert count == 1
+    source.write_text(text)
+    with pytest.raises(DiffersError, match="golden vectors.*values differ"):
+        mcugen.verify(wrong)
+
+
+def test_a_board_without_the_proof_says_so(folder: Path) -> None:
+    if shutil.which("qemu-system-arm") is None or shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("no qemu-system-arm, or no cross compiler")
+    lines = mcugen.verify(folder, target="mps2_an500")
+    assert "NAME_run_batch was not run on mps2_an500: verify it on the host" in lines
