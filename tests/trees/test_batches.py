@@ -322,7 +322,7 @@ def test_a_wrong_batch_is_found(folder: Path, tmp_path: Path) -> None:
     text, count = re.subn(r"(furnace_sum_rows\([^;]*), n\);", r"\1, n - 1u);", source.read_text())
     assert count == 1
     source.write_text(text)
-    with pytest.raises(DiffersError, match="golden vectors.*values differ"):
+    with pytest.raises(DiffersError, match=r"golden vectors.*values differ"):
         mcugen.verify(wrong)
 
 
