@@ -15,7 +15,8 @@ SCRIPT = ROOT / "benchmarks" / "large_model.py"
 
 @pytest.mark.slow
 def test_limits_hold_up_to_25_megabytes() -> None:
-    command = [sys.executable, str(SCRIPT), "--sizes", "1.4", "12.5", "25", "--no-save"]
+    """CPU that grows linearly, and memory; seconds are promised by the saved results alone: they vary by machine."""
+    command = [sys.executable, str(SCRIPT), "--sizes", "1.4", "12.5", "25", "--no-save", "--any-machine"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
