@@ -138,6 +138,10 @@ class MachineOp(Op):
         """Rows of a batch that the op takes at once, because that is faster than one by one; 1: it is not."""
         return 1
 
+    def row_bytes(self, types: Mapping[str, TensorType]) -> int:
+        """What each row of a block takes of the stack beside operands and results, of these types."""
+        return 0
+
     @property
     def title(self) -> str:
         """What a profile calls it: its class, or the layers that it stands for."""

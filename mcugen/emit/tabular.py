@@ -32,8 +32,7 @@ def tabular_header(model: Model, output: str, verified: str) -> str:
         trees=_trees(model),
         leaf_type=trace.ctype if trace else "",
         block=block_of(ops),
-        block_bytes=block_of(ops)
-        * sum(model.types[v].count * model.types[v].dtype.size for v in _row_arrays(model, ops)),
+        block_bytes=_block_bytes(model, ops),
     )
 
 
@@ -86,6 +85,12 @@ def _body(model: Model, ops: tuple[MachineOp, ...], texts: list[OpText]) -> list
 def block_of(ops: tuple[MachineOp, ...]) -> int:
     """Rows that NAME_run_batch takes at once, or 1."""
     return max(op.block for op in ops)
+
+
+def _block_bytes(model: Model, ops: tuple[MachineOp, ...]) -> int:
+    """Stack that the rows of a block take: arrays between ops and within the op that takes them at once."""
+    arrays = sum(model.types[v].count * model.types[v].dtype.size for v in _row_arrays(model, ops))
+    return sum(op.block * (arrays + op.row_bytes(model.types)) for op in ops if op.block > 1)
 
 
 def _rows_body(model: Model, ops: tuple[MachineOp, ...], texts: list[OpText]) -> list[str]:

@@ -23,11 +23,11 @@ def block_rows(items: Sequence[Item], row_bytes: int, memory: Memory) -> int:
     """Rows of a block, an even number, or 1: row by row. ``items``: tables and code that a prediction uses;
     ``row_bytes``: ranks and scores of a row."""
     rows = min(_MOST, BLOCK_BYTES // max(row_bytes, 1)) & ~1
-    return rows if rows >= _LEAST and _waits(items, memory) else 1
+    return rows if rows >= _LEAST and any(waiting(items, memory)) else 1
 
 
-def _waits(items: Sequence[Item], memory: Memory) -> bool:
-    """Whether more stands outside of the memories without wait states than a cache holds."""
+def waiting(items: Sequence[Item], memory: Memory) -> tuple[bool, bool]:
+    """Whether of tables, and of code, more stands outside of the memories without wait states than a cache holds."""
     tables = sum(i.size for i in items if i.role == "table")
     code = sum(i.size for i in items if i.role == "code")
-    return max(tables - memory.data, _REAL_CODE * (code - memory.code)) > memory.cache
+    return tables - memory.data > memory.cache, _REAL_CODE * (code - memory.code) > memory.cache

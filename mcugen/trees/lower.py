@@ -12,7 +12,7 @@ from mcugen.core.op import MachineOp, Op
 from mcugen.core.passes import Step
 from mcugen.core.types import Array, Bound, DType, Loc, Model, QParams, TensorType
 from mcugen.errors import InternalError, UnsupportedError
-from mcugen.trees.batches import block_rows
+from mcugen.trees.batches import block_rows, waiting
 from mcugen.trees.branches import order_trees
 from mcugen.trees.choose import Choices, Chooser, plain_choice
 from mcugen.trees.coarse import make_coarse
@@ -203,9 +203,12 @@ class _Lowering:
             op = SumLeaves(*operands, tables, leaves)
         fixed = not leaves.dtype.is_float
         kind = DType.I32 if fixed else leaves.dtype
-        if self._options.memory is not None and not isinstance(op, SumMixed) and op.takes_rows:
+        if self._options.memory is not None:
             row = self._types["rank"].dtype.size * max(tables.n_columns, 1) + kind.size * int(leaves.base.size)
             items = [i for part in (*self._ops, op) for i in part.items("m")]
+            if isinstance(op, SumMixed):
+                op = replace(op, words_at_once=waiting(items, self._options.memory)[0])
+            row += op.row_bytes(self._types)
             op = replace(op, block=block_rows(items, row, self._options.memory))
         self._bounds["score"] = leaves.bound
         self._add(op, "score", TensorType((leaves.base.size,), kind, QParams(leaves.unit) if fixed else None))

@@ -25,11 +25,6 @@ class Summing(TreeOp):
         """What one unit of the score is worth."""
         return 1.0
 
-    @property
-    def takes_rows(self) -> bool:
-        """Whether the C can go tree by tree for several rows."""
-        return True
-
     def walk(self, rank: Array) -> Array:
         """(N, columns) ranks -> (N, T) leaves, counted over all trees: what the C walks."""
         return self.tables.walk(rank)

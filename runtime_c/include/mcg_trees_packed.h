@@ -26,10 +26,6 @@
 #include "mcg_dsp.h"
 #include "mcg_trees.h"
 
-#if defined(MCG_P_COLUMNS) && (MCG_P_COLUMN_AT == 0 || MCG_P_FLAG_BITS != MCG_P_DISTANCE_BITS)
-#error "mcugen: rows side by side are not written for these words"
-#endif
-
 #define MCG_P_INNER(word) (((word) & ((UINT32_C(1) << MCG_P_FLAG_BITS) - 1u)) != 0u)
 #define MCG_P_DISTANCE(word) (((word) >> MCG_P_DISTANCE_AT) & ((UINT32_C(1) << MCG_P_DISTANCE_BITS) - 1u))
 #define MCG_P_COLUMN(word) (((word) >> MCG_P_COLUMN_AT) & ((UINT32_C(1) << MCG_P_COLUMN_BITS) - 1u))

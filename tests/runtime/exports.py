@@ -53,6 +53,14 @@ def _linear() -> list[Split | Leaf]:
     ]
 
 
+def _full(depth: int, low: float, high: float) -> Split | Leaf:
+    if depth == 0:
+        return Leaf(low + 0.1 * high)
+    middle = (low + high) / 2
+    left, right = _full(depth - 1, low, middle), _full(depth - 1, middle, high)
+    return Split(depth % 3, middle, left, right, Missing.NAN, depth % 2 == 0)
+
+
 def _wide_leaves() -> list[Split | Leaf]:
     return [Split(0, float(t), Leaf((0.2, 0.3, 0.5)), Leaf((0.6, 0.1, 0.3))) for t in range(5)]
 
@@ -121,6 +129,10 @@ def _make_rows(kind: str) -> Export:
         model = model_of(forest_of([*_mixed(), Leaf(0.5), *_mixed(0.5)], 3), name=kind)
         way = ways("search", "packed")
         return export_text(model, spec_of(DType.F32, 3), leaf=DType.I16, choose=way, memory=WAITING)
+    if kind == "rows_mixed":  # code beside words whose columns have codes, so that leaves are long
+        model = model_of(forest_of([_full(3, -4.0, 4.0 + i) for i in range(4)], 3), name=kind)
+        way = ways("search", "mixed", 3e-4)
+        return export_text(model, spec_of(DType.F32, 3), leaf=DType.I16, choose=way, memory=WAITING)
     if kind == "rows_tables":  # floats keep their order in each row; ops follow
         model = model_of(forest_of(_mixed() + _mixed(0.5), 3, 3), name=kind, link=("softmax", 1.0), labels=labels3)
         return export_text(model, spec_of(DType.I16, 3), "proba", memory=WAITING)
@@ -133,7 +145,7 @@ def _make_rows(kind: str) -> Export:
 
 KINDS = (
     "float32 float64 sentinel category linear linear_counts classes softmax sigmoid mean constant no_category "
-    "rows_packed rows_tables rows_branches"
+    "rows_packed rows_mixed rows_tables rows_branches"
 ).split()
 get = cache(_make)
 

@@ -43,6 +43,9 @@ from mcugen.trees.batches import BLOCK_BYTES, block_rows
 from mcugen.trees.choose import plain_choice
 from mcugen.trees.costs import Memory
 from mcugen.trees.forest import Missing
+from mcugen.trees.ops import SumMixed, SumPacked
+from mcugen.trees.packed import Pairs, WordBits, form_for, word_forms
+from mcugen.trees.tables import TreeTables
 from mcugen.verify.compiler import compile_c, find_host_compiler
 from mcugen.verify.export_check import check_host
 from mcugen.verify.hostbuild import HostModel, build_shared
@@ -53,8 +56,20 @@ FURNACE = Path(__file__).parents[2] / "examples" / "quickstart" / "furnace.txt"
 HOSTILE = (2.0**24, 1.0, -(2.0**24), 0.1, -0.1)
 
 
-def forest(trees_: int, features: int = 3, seed: int = 1) -> list[Split | Leaf]:
-    """Trees of 1 to 9 leaves, with missing values of all kinds."""
+#: Ways of summing as words whose leaves have more bits: features, so that the flag is a part of the column, or of the
+#: distance.
+FINER = {"coded": 2, "apart": 5, "mixed coded": 2, "mixed apart": 5}
+#: Of mixed trees only the code waits: words go row by row.
+CODE_WAITS = Memory(data=10**6, cache=-1)
+
+
+def finer(tables: TreeTables, most: int) -> tuple[Pairs, WordBits] | None:
+    """As ``form_for``, but the shortest flag."""
+    return next((form for form in reversed(word_forms(tables)) if form[1].most >= most), None)
+
+
+def forest(trees_: int, features: int = 3, seed: int = 1, most: int = 9) -> list[Split | Leaf]:
+    """Trees of 1 to ``most`` leaves, with missing values of all kinds."""
     rng = np.random.default_rng(seed)
 
     def grow(leaves: int) -> Split | Leaf:
@@ -65,7 +80,7 @@ def forest(trees_: int, features: int = 3, seed: int = 1) -> list[Split | Leaf]:
         cut, feature = float(rng.integers(-20, 20)) / 2, int(rng.integers(0, features))
         return Split(feature, cut, grow(left), grow(leaves - left), missing, bool(rng.integers(0, 2)))
 
-    return [grow(1 + t % 9) for t in range(trees_)]
+    return [grow(1 + t % most) for t in range(trees_)]
 
 
 def sets(count: int) -> list[Split | Leaf]:
@@ -77,10 +92,19 @@ def sets(count: int) -> list[Split | Leaf]:
 def exported(summing: str, leaf: DType, output: str = "raw", outputs: int = 1, board: str | None = None) -> Export:
     labels = ("a", "b", "c")[: max(outputs, 2)]
     link = ("softmax" if outputs > 1 else "sigmoid", 1.0)
-    some = sets(9) if summing == "sets" else forest(9 * outputs, seed=2 if leaf is DType.F32 else 1)
-    model = model_of(forest_of(some, 3, outputs), link=link, labels=labels)
-    way = plain_choice if summing in ("tables", "sets") else ways("search", summing)
-    return export_text(model, spec_of(DType.F32, 3), output, leaf, choose=way, memory=WAITING, limit=150, board=board)
+    features, way = FINER.get(summing, 3), plain_choice
+    if summing == "sets":
+        some = sets(9)
+    else:
+        some = forest(9 * outputs, features, 2 if leaf is DType.F32 else 1, 24 if summing in FINER else 9)
+    if summing not in ("tables", "sets"):
+        way = ways("search", summing.split()[0] if summing.split()[0] in ("mixed", "branches") else "packed")
+    model = model_of(forest_of(some, features, outputs), link=link, labels=labels)
+    memory = CODE_WAITS if summing == "mixed code" else WAITING
+    with mock.patch("mcugen.trees.lower.form_for", finer if summing in FINER else form_for):
+        return export_text(
+            model, spec_of(DType.F32, features), output, leaf, choose=way, memory=memory, limit=150, board=board
+        )
 
 
 CASES = [
@@ -92,6 +116,12 @@ CASES = [
     ("packed", DType.I16, "class", 3),
     ("branches", DType.F32, "raw", 3),
     ("branches", DType.I16, "proba", 1),
+    ("coded", DType.I16, "raw", 3),
+    ("apart", DType.I16, "proba", 1),
+    ("mixed", DType.I16, "raw", 1),
+    ("mixed coded", DType.I16, "class", 3),
+    ("mixed apart", DType.I16, "raw", 3),
+    ("mixed code", DType.I16, "proba", 3),
 ]
 cases = pytest.mark.parametrize(("summing", "leaf", "output", "outputs"), CASES)
 
@@ -106,7 +136,7 @@ def test_any_number_of_rows(summing: str, leaf: DType, output: str, outputs: int
     """0, 1, one less and one more than a block, and many: as the reference says, and as NAME_run; nothing behind."""
     e = exported(summing, leaf, output, outputs)
     block = rank_and_sum(e.machine)[1].block
-    assert block > 4
+    assert block >= 4
     assert f"{e.name}_compute_rows" in str(e.files[f"{e.name}.c"])
     ins, outs = ports_of(e.machine)
     with (
@@ -118,6 +148,18 @@ def test_any_number_of_rows(summing: str, leaf: DType, output: str, outputs: int
             y = e.ref.y[np.arange(n) % len(e.ref.y)]
             assert host.run(x).tobytes() == y.tobytes() == host.run_each(x).tobytes(), n
     check_host(e.files, e.machine, e.ref.x, e.ref.y, e.ref.trace, find_host_compiler())
+
+
+def test_forms_of_words() -> None:
+    """What the cases above are: flags in the column and in the distance, beside code and alone."""
+    for summing in ("packed", *FINER, "mixed code"):
+        op = rank_and_sum(exported(summing, DType.I16, outputs=3).machine)[1]
+        words = op.words if isinstance(op, SumMixed) else op
+        assert isinstance(words, SumPacked)
+        assert isinstance(op, SumMixed) == summing.startswith("mixed")
+        assert (words.bits.flag < words.bits.distance) == (summing in FINER)
+        assert words.bits.column_first == ("coded" in summing)
+        assert not isinstance(op, SumMixed) or op.words_at_once == (summing != "mixed code")
 
 
 MAIN = """\
@@ -154,7 +196,10 @@ int main(void)
 """
 
 
-@pytest.mark.parametrize(("summing", "leaf"), [("tables", DType.F64), ("packed", DType.I16), ("branches", DType.I16)])
+@pytest.mark.parametrize(
+    ("summing", "leaf"),
+    [("tables", DType.F64), *((s, DType.I16) for s in ("packed", "branches", "coded", "mixed coded", "mixed code"))],
+)
 def test_memory(summing: str, leaf: DType, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Under ASan and UBSan: batches read and write their rows and nothing else."""
     e = exported(summing, leaf, outputs=3)
@@ -180,7 +225,7 @@ def cross() -> CrossCompiler:
 
 @pytest.mark.parametrize(
     ("summing", "leaf", "output", "outputs"),
-    [CASES[1], CASES[3], CASES[5], pytest.param(*CASES[6], marks=pytest.mark.slow)],
+    [CASES[1], CASES[3], CASES[5], *(pytest.param(*CASES[i], marks=pytest.mark.slow) for i in (6, 8, 9, 13)), CASES[11]],
 )
 def test_on_the_board(summing: str, leaf: DType, output: str, outputs: int) -> None:
     """The emulated board gives the same bits; a program that calls NAME_run alone holds nothing of it."""
@@ -270,13 +315,22 @@ def test_no_batches_unasked() -> None:
     assert "row after row" in str(e.files["m.h"])
 
 
-def test_header_says_what_it_takes() -> None:
-    """Stack is the caller's to have: ranks of a block, and its scores where they are not the output itself."""
-    for output, scores in (("raw", 0), ("proba", 3 * 8)):
-        e = exported("tables", DType.F64, output, 3)
-        block, columns = rank_and_sum(e.machine)[1].block, e.machine.types["rank"].count
-        assert f"{block} rows" in str(e.files["m.h"])
-        assert f"{block * (columns + scores)} bytes" in str(e.files["m.h"])
+@pytest.mark.parametrize(
+    ("summing", "leaf", "output", "scores"),
+    [
+        ("tables", DType.F64, "raw", 0),
+        ("tables", DType.F64, "proba", 3 * 8),
+        ("coded", DType.I16, "raw", 16),  # ranks by code
+        ("mixed", DType.I16, "raw", 3 * 4),  # the sum of the code
+        ("mixed coded", DType.I16, "proba", 3 * 4 + 3 * 4 + 16),
+    ],
+)
+def test_header_says_what_it_takes(summing: str, leaf: DType, output: str, scores: int) -> None:
+    """Stack is the caller's to have: ranks of a block, its scores where they are not the output itself, and sums."""
+    e = exported(summing, leaf, output, 3)
+    block, columns = rank_and_sum(e.machine)[1].block, e.machine.types["rank"].count
+    assert f"{block} rows" in str(e.files["m.h"])
+    assert f"{block * (columns + scores)} bytes" in str(e.files["m.h"])
 
 
 def test_linear_trees_go_row_by_row() -> None:
@@ -304,26 +358,56 @@ def test_block_is_part_of_the_reference() -> None:
     assert np.array_equal(op.eval(rank)[0], replace(op, block=1).eval(rank)[0])
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An export with blocks, as of a model that waits for flash."""
-    out = tmp_path_factory.mktemp("batches") / "furnace"
-    with mock.patch("mcugen.trees.batches._waits", return_value=True):
-        mcugen.export(FURNACE, out, optimize="speed")
+def in_blocks(folder: Path, words: bool = True, **options: str) -> Path:
+    """An export with blocks, as of a model that waits for flash: its ``words`` too, or its code alone."""
+    out, waits = folder / "furnace", (words, True)
+    with (
+        mock.patch("mcugen.trees.batches.waiting", return_value=waits),
+        mock.patch("mcugen.trees.lower.waiting", return_value=waits),
+    ):
+        mcugen.export(FURNACE, out, **options)
     return out
 
 
-def test_a_wrong_batch_is_found(folder: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return in_blocks(tmp_path_factory.mktemp("batches"), optimize="speed")
+
+
+@pytest.fixture(scope="module")
+def mixed_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return in_blocks(tmp_path_factory.mktemp("batches"), optimize="ram", ways="coarse+mixed")
+
+
+@pytest.fixture(scope="module")
+def code_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return in_blocks(tmp_path_factory.mktemp("batches"), words=False, optimize="ram", ways="coarse+mixed")
+
+
+@pytest.mark.parametrize(
+    ("fixture", "right", "wrong"),
+    [
+        ("folder", r"(furnace_sum_rows\([^;]*), n\);", r"\1, n - 1u);"),
+        ("mixed_folder", r"(furnace_words_sum_rows\([^;]*), n\);", r"\1, n - 1u);"),
+        ("mixed_folder", r"(furnace_code_sum_rows\([^;]*), n\);", r"\1, n - 1u);"),
+        ("mixed_folder", r"mcg_trees_join\(sum_rows, code_rows, n \*", "mcg_trees_join(sum_rows, code_rows, (n - 1u) *"),
+        ("code_folder", r"rank_t \*const rank = rank_rows \+ i \*", "rank_t *const rank = rank_rows + 0u *"),
+    ],
+)
+def test_a_wrong_batch_is_found(
+    fixture: str, right: str, wrong: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     """Single predictions stay right: only batches can show it."""
+    folder: Path = request.getfixturevalue(fixture)
     mcugen.verify(folder)
-    wrong = tmp_path / "wrong"
-    shutil.copytree(folder, wrong)
-    source = wrong / "furnace.c"
-    text, count = re.subn(r"(furnace_sum_rows\([^;]*), n\);", r"\1, n - 1u);", source.read_text())
+    copy = tmp_path / "wrong"
+    shutil.copytree(folder, copy)
+    source = copy / "furnace.c"
+    text, count = re.subn(right, wrong, source.read_text())
     assert count == 1
     source.write_text(text)
     with pytest.raises(DiffersError, match=r"golden vectors.*values differ"):
-        mcugen.verify(wrong)
+        mcugen.verify(copy)
 
 
 def test_a_board_without_the_proof_says_so(folder: Path) -> None:

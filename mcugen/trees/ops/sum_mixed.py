@@ -26,7 +26,8 @@ class SumMixed(Summing):
     """rank (columns,) -> score (K,) int32 in units of ``leaves``.
 
     ``code`` and ``words`` sum the trees ``code_trees`` and ``word_trees``, by number, ascending; one unit of theirs is
-    ``code_units`` and ``word_units`` of the whole. ``leaves``: of all trees, in units of the whole.
+    ``code_units`` and ``word_units`` of the whole. ``leaves``: of all trees, in units of the whole. ``words_at_once``:
+    whether the rows of a block go through the words together, too: that takes more instructions than one after the other.
     """
 
     kernel: ClassVar[tuple[str, str]] = ("mcg_trees_join", "include/mcg_trees_branch.h")
@@ -38,6 +39,12 @@ class SumMixed(Summing):
     word_trees: Array
     code_units: int
     word_units: int
+    block: int = 1
+    words_at_once: bool = True
+
+    def row_bytes(self, types: Mapping[str, TensorType]) -> int:
+        """The sum of the code, and what words take."""
+        return DType.I32.size * self._outputs + (self.words.row_bytes(types) if self.words_at_once else 0)
 
     @property
     def bound_error(self) -> float:
@@ -90,8 +97,8 @@ class SumMixed(Summing):
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
         function, rank, k = f"{prefix}_sum", f"const {prefix}_rank_t *rank", self._outputs
-        code = self.code.emit(f"{prefix}_code", ("rank",), ("code",), names)
-        words = self.words.emit(f"{prefix}_words", ("rank",), ("sum",), names)
+        code = replace(self.code, block=self.block).emit(f"{prefix}_code", ("rank",), ("code",), names)
+        words = replace(self.words, block=self.block if self.words_at_once else 1).emit(f"{prefix}_words", ("rank",), ("sum",), names)
         types = "".join(f"typedef {prefix}_rank_t {prefix}_{part}_rank_t;\n" for part in ("code", "words"))
         lines = [
             f"{names.section[function]} static void {function}({rank}, int32_t *sum)",
@@ -101,13 +108,35 @@ class SumMixed(Summing):
             f"    {code.call}",
             f"    mcg_trees_join(sum, code, {k}u, {self.word_units}, {self.code_units});",
             "}",
+            *(self._rows(prefix, code, words) if self.block > 1 else ()),
             *self._trace(prefix, rank, code.trace, words.trace),
             "",
         ]
         text = "\n".join([types, code.definitions, words.definitions, "\n".join(lines)])
         includes = (*code.includes, *words.includes)
         trace = f"{function}_leaves({args[0]}, leaf);"
-        return OpText(tuple(dict.fromkeys(includes)), text, f"{function}({args[0]}, {results[0]});", trace)
+        rows = f"{function}_rows({args[0]}_rows, {results[0]}_rows, n);" if self.block > 1 else ""
+        return OpText(tuple(dict.fromkeys(includes)), text, f"{function}({args[0]}, {results[0]});", trace, rows=rows)
+
+    def _rows(self, prefix: str, code: OpText, words: OpText) -> list[str]:
+        """The function for several rows: words for all of them, code for all of them, then what both give."""
+        k, operands = self._outputs, f"const {prefix}_rank_t *rank_rows, int32_t *sum_rows, uint32_t n"
+        one_by_one = [
+            "for (uint32_t i = 0; i < n; ++i) {",
+            f"    const {prefix}_rank_t *const rank = rank_rows + i * {max(self.tables.n_columns, 1)}u;",
+            f"    int32_t *const sum = sum_rows + i * {k}u;",
+            f"    {words.call}",
+            "}",
+        ]
+        return [
+            f"MCG_UNUSED static void {prefix}_sum_rows({operands})",
+            "{",
+            f"    int32_t code_rows[{self.block * k}];",
+            *(f"    {line}" for line in ([words.rows] if words.rows else one_by_one)),
+            f"    {code.rows}",
+            f"    mcg_trees_join(sum_rows, code_rows, n * {k}u, {self.word_units}, {self.code_units});",
+            "}",
+        ]
 
     def _trace(self, prefix: str, rank: str, code: str, words: str) -> list[str]:
         """The function that notes leaves: those of each part, put where the tree stands in the model."""

@@ -37,10 +37,9 @@ class SumPacked(Summing):
     table: Words
     block: int = 1
 
-    @property
-    def takes_rows(self) -> bool:
-        """Only with leaves that the distance tells from nodes."""
-        return self.bits.flag == self.bits.distance
+    def row_bytes(self, types: Mapping[str, TensorType]) -> int:
+        """Ranks by the codes of their columns, where columns have codes."""
+        return types[self.inputs[0]].dtype.size << self.bits.column if self.bits.column_first else 0
 
     @property
     def bound_error(self) -> float:
@@ -188,7 +187,7 @@ class SumPacked(Summing):
             "ID": t.name_ctype,
         }
         if self.block > 1:
-            macros["COLUMNS"] = f"{max(t.n_columns, 1)}u"
+            macros |= {"COLUMNS": f"{max(t.n_columns, 1)}u", "BLOCK": f"{self.block}u"}
         named = np.where(self.table.leaf_of >= 0, t.leaf_names[np.maximum(self.table.leaf_of, 0)], 0)
         text = define("MCG_P", macros) + '#include "mcugen/mcg_trees_packed.h"\n#if defined(MCG_TRACE)\n'
         for key, ctype, data in (("names", t.name_ctype, named), ("order", "uint32_t", self.table.order)):
