@@ -60,8 +60,8 @@ row / tree by tree (how many times fewer). Row by row is a loop of NAME_run with
 predictor live on from row to row, and at the high end of the range begin empty. Instructions: a row with 64 rows.
 Block: rows that go through a tree before the next tree. Stack: bytes of NAME_run / of NAME_run_batch. Taken: an
 export goes tree by tree; elsewhere `NAME_run_batch` is the loop, and the right-hand figures are what it would be.
-In flash: `--optimize ram`, nothing in fast memory. Packed: trees as 16-bit words; finer: the same with 0.3 times the bound, so
-that leaves take more bits."""
+In flash: `--optimize ram`, nothing in fast memory. Packed: trees as 16-bit words; finer: the same with 0.3 times the
+bound, so that leaves take more bits."""
 _NOTES = """
 ## What decides
 

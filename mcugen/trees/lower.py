@@ -45,7 +45,6 @@ from mcugen.trees.parts import Parts
 from mcugen.trees.ranking import Ranking
 from mcugen.trees.signals import InputSpec
 from mcugen.trees.source import Average, Decide, Link, TreeEnsemble
-from mcugen.trees.summing import Summing
 from mcugen.trees.tables import TreeTables, make_tables
 
 OUTPUTS = ("raw", "class", "proba")
@@ -192,7 +191,7 @@ class _Lowering:
 
     def sum_trees(self, ensemble: TreeEnsemble, tables: TreeTables, choices: Choices) -> None:
         leaves, operands = choices.leaves, (("rank",), ("score",), ensemble.loc)
-        op: Summing
+        op: _Sum
         if choices.split is not None:
             op = _mixed(operands, tables, choices.split)
         elif choices.summing == "branches":
@@ -203,15 +202,20 @@ class _Lowering:
             op = SumLeaves(*operands, tables, leaves)
         fixed = not leaves.dtype.is_float
         kind = DType.I32 if fixed else leaves.dtype
-        if self._options.memory is not None:
-            row = self._types["rank"].dtype.size * max(tables.n_columns, 1) + kind.size * int(leaves.base.size)
-            items = [i for part in (*self._ops, op) for i in part.items("m")]
-            if isinstance(op, SumMixed):
-                op = replace(op, words_at_once=waiting(items, self._options.memory)[0])
-            row += op.row_bytes(self._types)
-            op = replace(op, block=block_rows(items, row, self._options.memory))
+        score = TensorType((leaves.base.size,), kind, QParams(leaves.unit) if fixed else None)
         self._bounds["score"] = leaves.bound
-        self._add(op, "score", TensorType((leaves.base.size,), kind, QParams(leaves.unit) if fixed else None))
+        self._add(self._in_blocks(op, score), "score", score)
+
+    def _in_blocks(self, op: _Sum, score: TensorType) -> _Sum:
+        """With the rows that it takes at once."""
+        memory, rank = self._options.memory, self._types["rank"]
+        if memory is None:
+            return op
+        items = [i for part in (*self._ops, op) for i in part.items("m")]
+        if isinstance(op, SumMixed):
+            op = replace(op, words_at_once=waiting(items, memory)[0])
+        row = rank.dtype.size * rank.count + score.dtype.size * score.count + op.row_bytes(self._types)
+        return replace(op, block=block_rows(items, row, memory))
 
     def sum_linear(self, ensemble: TreeEnsemble, layout: Layout, tables: TreeTables) -> None:
         where, spec = str(ensemble.loc), self._options.spec
@@ -234,7 +238,8 @@ class _Lowering:
             ensemble.forest.zero_band,
         )
         self._bounds["score"] = Bound(0.0, float("-inf"), float("inf"))
-        self._add(op, "score", TensorType((ensemble.base.size,), DType.F64))
+        score = TensorType((ensemble.base.size,), DType.F64)
+        self._add(self._in_blocks(op, score), "score", score)
 
     def average(self, op: Average) -> None:
         """Fixed point takes the mean in its scale; floats divide, where the mean is read as it is."""
@@ -289,6 +294,7 @@ class _Lowering:
         )
 
 
+_Sum = SumBranches | SumLeaves | SumLinear | SumMixed | SumPacked
 _Operands = tuple[tuple[str, ...], tuple[str, ...], Loc]
 
 

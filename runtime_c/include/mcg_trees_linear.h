@@ -36,6 +36,22 @@ MCG_INLINE double MCG_PASTE(MCG_L_NAME, _value)(const MCG_PASTE(mcg_input_, MCG_
     return (value <= MCG_L_BAND && value >= -MCG_L_BAND) ? 0.0 : value;
 }
 
+/* What leaf `leaf` of a tree gives, whose tables start at these. */
+MCG_INLINE double MCG_PASTE(MCG_L_NAME, _leaf)(uint32_t leaf, const double *leaves, const double *constant,
+                                               const MCG_L_FIRST *first, const uint16_t *feature, const double *coef,
+                                               const double *maps, const int32_t *sentinels,
+                                               const MCG_PASTE(mcg_input_, MCG_L_TYPE) * x)
+{
+    double value = constant[leaf];
+    int missing = 0;
+    for (uint32_t j = first[leaf]; j < first[leaf + 1u]; ++j) {
+        double product = coef[j] * MCG_PASTE(MCG_L_NAME, _value)(x, feature[j], maps, sentinels, &missing);
+        MCG_ROUNDED_F64(product);
+        value = value + product;
+    }
+    return missing ? leaves[leaf] : value;
+}
+
 MCG_L_SECTION static void MCG_L_NAME(const MCG_S_NODE *nodes, const MCG_S_SIZE *sizes, const double *leaves,
                                      const uint32_t *sets, const double *base, const double *constant,
                                      const MCG_L_FIRST *first, const uint16_t *feature, const double *coef,
@@ -49,14 +65,8 @@ MCG_L_SECTION static void MCG_L_NAME(const MCG_S_NODE *nodes, const MCG_S_SIZE *
     for (uint32_t t = 0; t < MCG_S_TREES; ++t) {
         const uint32_t size = sizes[t];
         const uint32_t leaf = MCG_W_NAME(nodes, size, rank, sets);
-        double value = constant[leaf];
-        int missing = 0;
-        for (uint32_t j = first[leaf]; j < first[leaf + 1u]; ++j) {
-            double product = coef[j] * MCG_PASTE(MCG_L_NAME, _value)(x, feature[j], maps, sentinels, &missing);
-            MCG_ROUNDED_F64(product);
-            value = value + product;
-        }
-        sum[k] = sum[k] + (missing ? leaves[leaf] : value);
+        sum[k] =
+            sum[k] + MCG_PASTE(MCG_L_NAME, _leaf)(leaf, leaves, constant, first, feature, coef, maps, sentinels, x);
         k = k + 1u < MCG_S_OUTPUTS ? k + 1u : 0u;
         nodes += size;
         leaves += size + 1u;

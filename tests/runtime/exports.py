@@ -133,6 +133,11 @@ def _make_rows(kind: str) -> Export:
         model = model_of(forest_of([_full(3, -4.0, 4.0 + i) for i in range(4)], 3), name=kind)
         way = ways("search", "mixed", 3e-4)
         return export_text(model, spec_of(DType.F32, 3), leaf=DType.I16, choose=way, memory=WAITING)
+    if kind == "rows_linear":
+        signals = (Signal(0.1, 0.3, -32768), Signal())
+        rows = np.random.default_rng(0).integers(-300, 300, (300, 2)).astype(np.int16)
+        model = model_of(forest_of(_linear(), 2), name=kind)
+        return export_text(model, InputSpec(DType.I16, signals), extra=rows, memory=WAITING)
     if kind == "rows_tables":  # floats keep their order in each row; ops follow
         model = model_of(forest_of(_mixed() + _mixed(0.5), 3, 3), name=kind, link=("softmax", 1.0), labels=labels3)
         return export_text(model, spec_of(DType.I16, 3), "proba", memory=WAITING)
@@ -145,7 +150,7 @@ def _make_rows(kind: str) -> Export:
 
 KINDS = (
     "float32 float64 sentinel category linear linear_counts classes softmax sigmoid mean constant no_category "
-    "rows_packed rows_mixed rows_tables rows_branches"
+    "rows_packed rows_mixed rows_linear rows_tables rows_branches"
 ).split()
 get = cache(_make)
 

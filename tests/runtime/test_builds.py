@@ -46,7 +46,7 @@ def test_equals_reference(kind: str) -> None:
 
 @pytest.mark.parametrize("compiler", HOSTS)
 @pytest.mark.parametrize("level", ["-O0", pytest.param("-O1", marks=pytest.mark.slow), "-O3"])
-@pytest.mark.parametrize("kind", ["linear", "linear_counts", "softmax", "sigmoid", "float64", "mean"])
+@pytest.mark.parametrize("kind", ["linear", "linear_counts", "rows_linear", "softmax", "sigmoid", "float64", "mean"])
 def test_contraction_changes_nothing(kind: str, level: str, compiler: str) -> None:
     """The host's fused multiply-add is on, as GCC's gnu modes would have it."""
     e = get(kind)

@@ -36,6 +36,7 @@ class SumLinear(Summing):
     base: Array
     spec: InputSpec
     band: float
+    block: int = 1
 
     def check(self, types: Mapping[str, TensorType]) -> None:
         score = value_type(types, self.outputs[0], "SumLinear")
@@ -126,12 +127,17 @@ class SumLinear(Summing):
         }
         text = t.walk_text(prefix) + define("MCG_S", shared) + '#include "mcugen/mcg_trees_sum.h"\n'
         text += define("MCG_L", macros) + '#include "mcugen/mcg_trees_linear.h"\n'
+        if self.block > 1:
+            sizes = {"COLUMNS": f"{max(t.n_columns, 1)}u", "INPUTS": f"{len(self.spec.signals)}u"}
+            text += define("MCG_L", sizes) + '#include "mcugen/mcg_trees_linear_rows.h"\n'
         tables = [t.arguments(prefix, names, names.table[f"{prefix}_leaf"])]
         optional = ("base", "constant", "first", "feature", "coef", "maps", "marks")
         tables += [names.table.get(f"{prefix}_{key}", "NULL") for key in optional]
         call = f"{function}({', '.join(tables)}, {args[0]}, {args[1]}, {results[0]});"
+        operands = f"{args[0]}_rows, {args[1]}_rows, {results[0]}_rows, n"
+        rows = f"{function}_rows({', '.join(tables)}, {operands});" if self.block > 1 else ""
         ids = t.arguments(prefix, names, f"{prefix}_leaf_names")
-        return OpText((), text, call, f"{prefix}_plain_leaves({ids}, {args[0]}, leaf);")
+        return OpText((), text, call, f"{prefix}_plain_leaves({ids}, {args[0]}, leaf);", rows=rows)
 
     def cost(self) -> Cost:
         mean, worst = self.tables.steps

@@ -27,7 +27,7 @@ class SumMixed(Summing):
 
     ``code`` and ``words`` sum the trees ``code_trees`` and ``word_trees``, by number, ascending; one unit of theirs is
     ``code_units`` and ``word_units`` of the whole. ``leaves``: of all trees, in units of the whole. ``words_at_once``:
-    whether the rows of a block go through the words together, too: that takes more instructions than one after the other.
+    whether rows of a block go through the words together, too: that takes more instructions than one after the other.
     """
 
     kernel: ClassVar[tuple[str, str]] = ("mcg_trees_join", "include/mcg_trees_branch.h")
@@ -97,8 +97,11 @@ class SumMixed(Summing):
 
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
         function, rank, k = f"{prefix}_sum", f"const {prefix}_rank_t *rank", self._outputs
-        code = replace(self.code, block=self.block).emit(f"{prefix}_code", ("rank",), ("code",), names)
-        words = replace(self.words, block=self.block if self.words_at_once else 1).emit(f"{prefix}_words", ("rank",), ("sum",), names)
+        by_code, by_words = replace(self.code, block=self.block), self.words
+        if self.words_at_once:
+            by_words = replace(by_words, block=self.block)
+        code = by_code.emit(f"{prefix}_code", ("rank",), ("code",), names)
+        words = by_words.emit(f"{prefix}_words", ("rank",), ("sum",), names)
         types = "".join(f"typedef {prefix}_rank_t {prefix}_{part}_rank_t;\n" for part in ("code", "words"))
         lines = [
             f"{names.section[function]} static void {function}({rank}, int32_t *sum)",
