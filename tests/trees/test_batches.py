@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -57,6 +58,7 @@ FURNACE = Path(__file__).parents[2] / "examples" / "quickstart" / "furnace.txt"
 HOSTILE = (2.0**24, 1.0, -(2.0**24), 0.1, -0.1)
 
 
+Form = Callable[[TreeTables, int], tuple[Pairs, WordBits] | None]
 #: Ways of summing as words whose leaves have more bits: features, so that the flag is a part of the column, or of the
 #: distance.
 FINER = {"coded": 2, "apart": 5, "mixed coded": 2, "mixed apart": 5}
@@ -282,17 +284,32 @@ def test_rows_without_room() -> None:
         BatchBoard(image, board)
 
 
-@settings(max_examples=8, deadline=None)
-@given(data=st.data(), outputs=st.sampled_from([1, 2]), block=st.sampled_from([2, 4, 6]))
-def test_small_blocks(data: st.DataObject, outputs: int, block: int) -> None:
+@settings(max_examples=10, deadline=None)
+@given(
+    data=st.data(),
+    outputs=st.sampled_from([1, 2]),
+    block=st.sampled_from([2, 4, 6]),
+    way=st.sampled_from(["tables", "branches", "packed", "mixed"]),
+    form=st.sampled_from([finer, form_for]),
+)
+def test_small_blocks(data: st.DataObject, outputs: int, block: int, way: str, form: Form) -> None:
     """Forests of any shape, blocks of any size: the C equals the reference."""
-    some = data.draw(st.lists(trees(2, st.floats(-8, 8, width=16), categorical=True), min_size=outputs, max_size=5))
+    words = way in ("packed", "mixed")
+    kind = trees(2, st.floats(-8, 8, width=16), categorical=not words)
+    some = data.draw(st.lists(kind, min_size=outputs, max_size=5))
     some = some[: len(some) // outputs * outputs]
-    model = model_of(forest_of(some, 2, outputs))
-    way = data.draw(st.sampled_from(["tables", "branches"]))
-    e = export_text(model, spec_of(DType.F32, 2), leaf=DType.I16, choose=ways("search", way), memory=WAITING, limit=40)
-    assert rank_and_sum(e.machine)[1].block == 32
-    smaller = str(e.files["m.c"]).replace("n < 32u ? n : 32u", f"n < {block}u ? n : {block}u")
+    if words:  # two rounds of trees, with a range that gives leaves a unit
+        some += [Split(0, 0.0, Leaf(-1.0), Leaf(1.0))] * (2 * outputs)
+    model, memory = model_of(forest_of(some, 2, outputs)), data.draw(st.sampled_from([WAITING, CODE_WAITS]))
+    memory = memory if way == "mixed" else WAITING
+    with mock.patch("mcugen.trees.lower.form_for", form):
+        e = export_text(
+            model, spec_of(DType.F32, 2), leaf=DType.I16, choose=ways("search", way), memory=memory, limit=40
+        )
+    most = rank_and_sum(e.machine)[1].block
+    assert most >= 24
+    smaller = str(e.files["m.c"]).replace(f"n < {most}u ? n : {most}u", f"n < {block}u ? n : {block}u")
+    assert smaller != e.files["m.c"]
     check_host(e.files | {"m.c": smaller}, e.machine, e.ref.x, e.ref.y, e.ref.trace, find_host_compiler())
 
 
