@@ -59,6 +59,10 @@ Target = Annotated[str, typer.Option(help="Where to run: host, or a board that a
 TargetCompiler = Annotated[
     str | None, typer.Option("--cc", help="C compiler for the target; for a board also: zig, the ziglang package.")
 ]
+MaxError = Annotated[float | None, typer.Option(help="What short leaves may cost; a bound above it is refused.")]
+MaxFlash = Annotated[
+    int | None, typer.Option(metavar="BYTES", help="Nets: larger tables for fewer instructions, up to this.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -81,11 +85,10 @@ def export(
         Optimize, typer.Option(help="Trees: speed or size. ram: the smallest arena, no tables in RAM.")
     ] = Optimize.BALANCED,
     max_ram: Annotated[int | None, typer.Option(metavar="BYTES", help="Nets: the fastest arena up to this.")] = None,
+    max_flash: MaxFlash = None,
     io: PortPlaces = None,
     leaf: Annotated[LeafType, typer.Option(help="Type of stored leaves.")] = LeafType.INT16,
-    max_error: Annotated[
-        float | None, typer.Option(help="What short leaves may cost; a bound above it is refused.")
-    ] = None,
+    max_error: MaxError = None,
     place: Places = None,
     num_iteration: Annotated[int | None, typer.Option(help="Use this many boosting iterations.")] = None,
     start_iteration: Annotated[int, typer.Option(help="Begin with this boosting iteration.")] = 0,
@@ -112,6 +115,7 @@ def export(
         shapes=shapes_of(shape or []),
         optimize=optimize.value,
         max_ram=max_ram,
+        max_flash=max_flash,
         io=io.value if io is not None else None,
         leaf=leaf.value,
         max_error=max_error,

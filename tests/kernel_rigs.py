@@ -32,11 +32,12 @@ FUNCTIONS = (
     "mcg_depthwise_3x3_s8_p32",
     "mcg_depthwise_3x3_s8_p64",
     "mcg_conv_nx3_s8",
+    "mcg_conv_winograd_s8",
 )
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
 CORTEX_M7 = ["-mcpu=cortex-m7", "-mthumb", "-mfpu=fpv5-d16", "-mfloat-abi=hard"]
 RUNTIME = resource_dir("runtime_c")
-SOURCES = [str(RUNTIME / "src" / f"mcg_nn_{n}.c") for n in ("matmul", "depthwise", "dense", "elementwise")]
+SOURCES = [str(RUNTIME / "src" / f"mcg_nn_{n}.c") for n in ("matmul", "depthwise", "dense", "elementwise", "winograd")]
 HostOp = QConv | QDepthwise | QDense
 
 

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: MIT-0
  */
 #include "mcg_nn_conv.h"
+#include "mcg_nn_winograd.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +31,9 @@ int main(void)
                                       mcg_depthwise_3x3_s8_p32, mcg_depthwise_3x3_s8_p64};
     int32_t head[8];
     while (fread(head, sizeof head, 1, stdin) == 1) {
-        const size_t size[3] = {sizeof(mcg_conv_t), sizeof(mcg_dense_t), sizeof(mcg_depthwise_t)};
-        if ((size_t)head[1] != size[head[0] == 9 ? 0 : head[0] < 4 ? head[0] / 2 : 2]) {
+        const size_t size[] = {sizeof(mcg_conv_t), sizeof(mcg_dense_t), sizeof(mcg_depthwise_t),
+                               sizeof(mcg_winograd_t)};
+        if ((size_t)head[1] != size[head[0] == 10 ? 3 : head[0] == 9 ? 0 : head[0] < 4 ? head[0] / 2 : 2]) {
             return 4;
         }
         const size_t shift = (size_t)head[6];
@@ -74,6 +76,9 @@ int main(void)
                 break;
             case 9:
                 mcg_conv_nx3_s8(d, w, (uint32_t *)(void *)at, from, y);
+                break;
+            case 10:
+                mcg_conv_winograd_s8(d, w, (uint32_t *)(void *)at, from, y);
                 break;
             default:
                 depthwise[head[0] - 4](d, w, (int16_t *)(void *)at, from, y);

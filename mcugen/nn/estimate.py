@@ -26,6 +26,7 @@ from mcugen.nn.ops.qdense import QDense
 from mcugen.nn.ops.qdepthwise import QDepthwise
 from mcugen.nn.ops.qpool import QPool
 from mcugen.nn.ops.qtable import QTable
+from mcugen.nn.ops.qwinograd import QWinograd
 from mcugen.nn.ops.row_chain import RowChain
 
 #: A call of a kernel by mcg_strips_s8, most of it for a descriptor copied twice; a byte of a window that moves.
@@ -43,6 +44,24 @@ def instructions(op: MachineOp) -> float:
 
 def _conv(op: QConv) -> float:
     return conv_rows(op.descriptor(), op.out_shape[1], border_of(op))
+
+
+def _winograd(op: QWinograd) -> float:
+    """Fitted to 16, 32 and 64 channels."""
+    pairs, steps, groups = -(-op.out_shape[0] // 2), op.in_shape[0] // 2, op.in_shape[0] // 4
+    down, across = (-(-n // 2) for n in op.out_shape[1:])
+    tiles = down * across
+    inside = _inside(op.pads[0], op.in_shape[1], down) * _inside(op.pads[1], op.in_shape[2], across)
+    multiply = pairs * op.blocks * (190.0 + 176.0 * steps + 48.0 * ((steps - 1) // 15 + 1))
+    transform = 25.0 * tiles + inside * 192.0 * groups + (tiles - inside) * (260.0 + 380.0 * groups)
+    outputs = op.out_shape[0] * op.out_shape[1] * op.out_shape[2]
+    clamp = 1.9 * outputs * (op.requant.low > -128 or op.requant.high < 127)
+    return 200.0 + multiply + transform + 108.5 * tiles * 2 * pairs + clamp
+
+
+def _inside(pad: int, size: int, tiles: int) -> int:
+    """Tiles of a row that do not reach over an end of the input."""
+    return sum(2 * i >= pad and 2 * i - pad + 4 <= size for i in range(tiles))
 
 
 def _depthwise(op: QDepthwise) -> float:
@@ -205,6 +224,7 @@ def _other(op: MachineOp) -> float:
 
 _OF: Mapping[type[MachineOp], Callable[[Any], float]] = {
     QConv: _conv,
+    QWinograd: _winograd,
     QDepthwise: _depthwise,
     QAdd: _add,
     QTable: _elements(6.0),

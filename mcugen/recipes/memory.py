@@ -46,7 +46,8 @@ class LoweredNet:
 class MemoryPlan:
     """The machine model that is exported, its arena, and how it was got in a few words.
 
-    ``price``: estimated instructions; ``fastest``: those of the fastest plan, where that was not taken.
+    ``price``: estimated instructions; ``fastest``: those of the fastest plan, where that was not taken. ``spent``: what
+    flash was given for, in a few words (``flash.py``).
     """
 
     net: LoweredNet
@@ -55,13 +56,15 @@ class MemoryPlan:
     about: str
     price: float
     fastest: float | None = None
+    spent: str = ""
 
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """For people: what was given for less memory; nothing where the fastest plan was taken."""
+        """For people: what was given for less memory, if anything, and what flash was given for."""
+        flash = (("flash", self.spent),) if self.spent else ()
         if self.fastest is None:
-            return ()
+            return flash
         more = f"about {100 * (self.price / self.fastest - 1):.0f} % more instructions than the fastest plan"
-        return (("memory", f"{self.about}; {more}"),)
+        return (("memory", f"{self.about}; {more}"), *flash)
 
     def details(self) -> tuple[str, ...]:
         """The layers that are computed together, and the rows that are kept of each."""
@@ -79,15 +82,15 @@ def choose_memory(options: ExportOptions, lower: Callable[[bool], LoweredNet]) -
     DoesNotFitError, with the least that is possible, where no plan is small enough.
     """
     net = lower(False)
-    planes = _roomy(_planned(net, net.pruned.machine, "fastest layout"))
+    planes = _roomy(planned(net, net.pruned.machine, "fastest layout"))
     if options.optimize != "ram" and (options.max_ram is None or planes.arena.size <= options.max_ram):
         return planes
     other = lower(True)
-    interleaved = _planned(other, _changed(other.pruned.machine, _whole), "depthwise layers in place")
+    interleaved = planned(other, _changed(other.pruned.machine, _whole), "depthwise layers in place")
     plain = [planes, _small(planes), interleaved, _small(interleaved)]
     searches = [
         (plan, Fusions(plan.machine, ports=plan.net.ports))
-        for plan in (_planned(net, net.pruned.machine, ""), interleaved)
+        for plan in (planned(net, net.pruned.machine, ""), interleaved)
     ]
     if options.optimize == "ram":
         limit = MOST_PRICE * planes.price
@@ -156,7 +159,7 @@ def _cheapest(plan: MemoryPlan, fusions: Fusions, allowed: int) -> list[MemoryPl
 def _fused(plan: MemoryPlan, fusion: Fusion) -> MemoryPlan:
     names = [op.loc.item for op in fusion.machine.ops if isinstance(op, RowChain)]
     texts = [plan.about] * bool(plan.about) + [f"by rows: {'; '.join(names)}"] * bool(names)
-    return _planned(plan.net, fusion.machine, ", ".join(texts) or "small tiles")
+    return planned(plan.net, fusion.machine, ", ".join(texts) or "small tiles")
 
 
 def too_small(allowed: int, smallest: ArenaPlan) -> DoesNotFitError:
@@ -168,7 +171,8 @@ def too_small(allowed: int, smallest: ArenaPlan) -> DoesNotFitError:
     return DoesNotFitError("--max-ram", what, "allow that much, or make the largest layer smaller")
 
 
-def _planned(net: LoweredNet, machine: Model, about: str) -> MemoryPlan:
+def planned(net: LoweredNet, machine: Model, about: str) -> MemoryPlan:
+    """The plan that a machine model of the net has."""
     ops = machine_ops(machine)
     return MemoryPlan(
         net, machine, plan_arena(machine, ops, ports=net.ports), about, sum(instructions(op) for op in ops)
@@ -182,7 +186,7 @@ def _roomy(plan: MemoryPlan) -> MemoryPlan:
         ops = []
         for i, op in enumerate(machine_ops(plan.machine)):
             ops.append(op.with_room(room(plan.arena, i)) if isinstance(op, QConv | QDepthwise | RowChain) else op)
-        wide = _planned(plan.net, replace(plan.machine, ops=tuple(ops)), plan.about)
+        wide = planned(plan.net, replace(plan.machine, ops=tuple(ops)), plan.about)
         if wide.arena.size <= plan.arena.size:
             return wide
     return plan
@@ -208,7 +212,7 @@ def _gaps(arena: ArenaPlan, i: int) -> list[int]:
 
 
 def _small(plan: MemoryPlan) -> MemoryPlan:
-    return _planned(plan.net, _changed(plan.machine, small_tile), f"{plan.about}, small tiles")
+    return planned(plan.net, _changed(plan.machine, small_tile), f"{plan.about}, small tiles")
 
 
 def _changed(machine: Model, change: Callable[[MachineOp], MachineOp]) -> Model:
@@ -219,4 +223,4 @@ def _whole(op: MachineOp) -> MachineOp:
     return replace(op, whole=True) if isinstance(op, QDepthwise) and not op.in_planar else op
 
 
-__all__ = ["MOST_PRICE", "LoweredNet", "MemoryPlan", "choose_memory", "too_small"]
+__all__ = ["MOST_PRICE", "LoweredNet", "MemoryPlan", "choose_memory", "planned", "too_small"]

@@ -43,6 +43,11 @@ def prepare_net_stream(model: Model, options: ExportOptions, progress: Callable[
     refuse_options(model, options)
     if options.io is not None:
         raise UnsupportedError("--io", "samples and results of a stream are the caller's", "remove it")
+    for option, limit in (("--max-ram", options.max_ram), ("--max-flash", options.max_flash)):
+        if limit is not None:
+            raise UnsupportedError(
+                option, "is for nets that are called once a sample; a stream has one plan", "remove it"
+            )
     if len(model.inputs) != 1 or len(model.outputs) != 1:
         what = f"{model.source.name} has {len(model.inputs)} inputs and {len(model.outputs)} outputs"
         raise UnsupportedError("--stream", what, "export a net with one input and one output")

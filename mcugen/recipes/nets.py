@@ -26,6 +26,7 @@ from mcugen.nn.quantize.quantize import Quantized, quantize
 from mcugen.nn.quantize.ranges import Range, check_calibration, value_ranges
 from mcugen.nn.source import ArgMax, FakeQuant, NetOp
 from mcugen.nn.stored import net_reference_bytes
+from mcugen.recipes.flash import spend_flash
 from mcugen.recipes.memory import LoweredNet, choose_memory, too_small
 from mcugen.recipes.net_samples import (
     Samples,
@@ -77,7 +78,7 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
         quantized, pruned, plan, (full, arena) = None, None, None, _floats(source, shapes, options)
         machine = full
     else:
-        plan = choose_memory(options, _lowerer(source, shapes, own, options))
+        plan = spend_flash(choose_memory(options, _lowerer(source, shapes, own, options)), options)
         quantized, full, pruned = plan.net.quantized, plan.net.full, plan.net.pruned
         machine, arena = plan.machine, plan.arena
     step = "lower" if quantized is None else "quantize"
@@ -138,6 +139,8 @@ def refuse_options(model: Model, options: ExportOptions) -> None:
         if options.input_dtype == other:
             hint = "leave out --float32" if options.float32 else "use --float32 for a net in float32"
         raise UnsupportedError("--input-dtype", f"{options.input_dtype} for a net in {dtype}", hint)
+    if options.float32 and options.max_flash is not None:
+        raise UnsupportedError("--max-flash", "is for nets in int8", "leave one of the two out")
 
 
 def in_arena(options: ExportOptions) -> bool:
@@ -324,6 +327,7 @@ def recorded_of(options: ExportOptions) -> dict[str, Any]:
         "int16": list(options.int16),
         "optimize": options.optimize,
         "max_ram": options.max_ram,
+        "max_flash": options.max_flash,
         "place": dict(sorted(options.place.items())),
     }
 

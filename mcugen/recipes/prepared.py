@@ -49,6 +49,7 @@ class ExportOptions:
     calib: Path | None = None
     optimize: str = "balanced"
     max_ram: int | None = None
+    max_flash: int | None = None
     io: str | None = None
     leaf: str = "int16"
     max_error: float | None = None
@@ -84,8 +85,9 @@ class ExportOptions:
             raise InputError("--io", f"{self.io!r} is not known", f"known: {', '.join(IO)}")
         if self.project is not None and self.project not in KINDS:
             raise InputError("--project", f"{self.project!r} is not known", f"known: {', '.join(KINDS)}")
-        if self.max_ram is not None and self.max_ram < 0:
-            raise InputError("--max-ram", f"{self.max_ram} bytes", "give a number from 0 on")
+        for option, limit in (("--max-ram", self.max_ram), ("--max-flash", self.max_flash)):
+            if limit is not None and limit < 0:
+                raise InputError(option, f"{limit} bytes", "give a number from 0 on")
         if self.max_error is not None and not self.max_error >= 0:
             raise InputError("--max-error", f"{self.max_error:g} is no limit", "give a number from 0 on")
 

@@ -130,6 +130,9 @@ def _refuse(pipeline: Pipeline, options: ExportOptions) -> ExportOptions:
         raise UnsupportedError("--stream", "a signal chain takes one sample a call anyway", "remove it")
     if options.io is not None:
         raise UnsupportedError("--io", "samples and results of a signal chain are the caller's", "remove it")
+    for option, limit in (("--max-ram", options.max_ram), ("--max-flash", options.max_flash)):
+        if limit is not None:
+            raise UnsupportedError(option, "is for nets that are exported alone", "remove it")
     net = pipeline.model is not None and is_net(pipeline.model)
     if (options.float32 or options.int16) and not net:
         given = "--float32" if options.float32 else "--int16"

@@ -41,6 +41,8 @@ def prepare_trees(model: Model, options: ExportOptions, progress: Callable[[str]
         raise UnsupportedError("--stream", "is for nets with LSTM or GRU layers; trees remember nothing", "remove it")
     if options.max_ram is not None:
         raise UnsupportedError("--max-ram", "is for nets; a tree model has no arena", "remove it")
+    if options.max_flash is not None:
+        raise UnsupportedError("--max-flash", "is for nets", "choose between code and tables with --optimize")
     if options.io is not None:
         raise UnsupportedError("--io", "is for nets; a tree model has no arena", "remove it")
     spec_file = load_spec(options.spec) if options.spec else None

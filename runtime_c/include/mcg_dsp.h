@@ -107,6 +107,13 @@ MCG_INLINE uint32_t mcg_ssub16(uint32_t x, uint32_t y)
     __asm__("ssub16 %0, %1, %2" : "=r"(r) : "r"(x), "r"(y) : "cc");
     return r;
 }
+/* The sums of the halves. */
+MCG_INLINE uint32_t mcg_sadd16(uint32_t x, uint32_t y)
+{
+    uint32_t r;
+    __asm__("sadd16 %0, %1, %2" : "=r"(r) : "r"(x), "r"(y) : "cc");
+    return r;
+}
 /* lo(x) below lo(y). */
 MCG_INLINE uint32_t mcg_pack_low(uint32_t x, uint32_t y)
 {
@@ -196,6 +203,10 @@ MCG_INLINE uint32_t mcg_sxtab16_odd(uint32_t acc, uint32_t x) { return mcg_sxtab
 MCG_INLINE uint32_t mcg_ssub16(uint32_t x, uint32_t y)
 {
     return mcg_pair(mcg_lo(x) - mcg_lo(y), mcg_hi(x) - mcg_hi(y));
+}
+MCG_INLINE uint32_t mcg_sadd16(uint32_t x, uint32_t y)
+{
+    return mcg_pair(mcg_lo(x) + mcg_lo(y), mcg_hi(x) + mcg_hi(y));
 }
 MCG_INLINE uint32_t mcg_pack_low(uint32_t x, uint32_t y) { return (x & 0xFFFFu) | (y << 16); }
 MCG_INLINE uint32_t mcg_pack_high(uint32_t x, uint32_t y) { return (x >> 16) | (y & 0xFFFF0000u); }

@@ -30,10 +30,12 @@ from mcugen.nn.ops.qrescale import QRescale
 from mcugen.nn.ops.qscale import QScale
 from mcugen.nn.ops.qsoftmax import QSoftmax
 from mcugen.nn.ops.qtable import QTable
+from mcugen.nn.ops.qwinograd import QWinograd
 from mcugen.nn.ops.row_chain import RowChain
 
 MACHINE_OPS: tuple[type[MachineOp], ...] = (
     QConv,
+    QWinograd,
     QDepthwise,
     QDense,
     QAdd,
