@@ -15,6 +15,7 @@ from mcugen.nn.ops.factivation import FActivation, is_known
 from mcugen.nn.ops.fbinary import FBinary
 from mcugen.nn.ops.fconv import FConv
 from mcugen.nn.ops.fdense import FDense
+from mcugen.nn.ops.flogsoftmax import FLogSoftmax
 from mcugen.nn.ops.fpool import FPool
 from mcugen.nn.ops.frecurrent import FGru, FLstm
 from mcugen.nn.ops.fscale import FScale
@@ -36,6 +37,7 @@ from mcugen.nn.source import (
     FakeQuant,
     GlobalPool,
     Gru,
+    LogSoftmax,
     Lstm,
     Pad,
     Pool,
@@ -303,18 +305,19 @@ def _mean(to: _Floats, step: Fused, kind: str, x: str, rows: int, count: int) ->
 def _softmax(to: _Floats, step: Fused) -> None:
     """Rows of the last axis: another axis is moved there and back."""
     op = step.op
-    assert isinstance(op, Softmax)
+    assert isinstance(op, Softmax | LogSoftmax)
+    kind = FSoftmax if isinstance(op, Softmax) else FLogSoftmax
     shape = to.shape(op.inputs[0])
     perm = (*(a for a in range(len(shape)) if a != op.axis), op.axis)
     x = to.arranged(op.inputs[0], perm, op.loc)
     sizes = (prod(shape) // shape[op.axis], shape[op.axis])
     y = to.new(step.result)
     if _same_sequence(shape, perm):
-        to.ops.append(FSoftmax((x,), (y,), op.loc, *sizes))
+        to.ops.append(kind((x,), (y,), op.loc, *sizes))
         return
     physical = tuple(shape[a] for a in perm)
     rows = to.between(step.result, "rows", physical)
-    to.ops.append(FSoftmax((x,), (rows,), op.loc, *sizes))
+    to.ops.append(kind((x,), (rows,), op.loc, *sizes))
     to.permuted(rows, physical, tuple(perm.index(a) for a in range(len(shape))), y, op.loc)
 
 
@@ -394,6 +397,7 @@ _RULES: dict[type, Callable[[_Floats, Fused], None]] = {
     GlobalPool: _global_pool,
     Reduce: _reduce,
     Softmax: _softmax,
+    LogSoftmax: _softmax,
     ArgMax: _argmax,
     Reshape: _reshape,
     Transpose: _transpose,

@@ -23,6 +23,7 @@ from mcugen.nn.passes_fold import (
     quantize_before_pad,
 )
 from mcugen.nn.passes_function import fuse_functions
+from mcugen.nn.passes_softmax import join_softmax
 from mcugen.nn.source import (
     Activation,
     Affine,
@@ -74,6 +75,7 @@ FLOAT_STEPS: tuple[Step[Any], ...] = (
     Step("remove_identities", remove_identities),
     Step("cancel_moves", cancel_moves),
     Step("fuse_hard_swish", fuse_hard_swish),
+    Step("join_softmax", join_softmax),
     Step("fold_constants_of_layers", fold_constants_of_layers),
     Step("cancel_moves_again", cancel_moves),
 )

@@ -33,6 +33,7 @@ from mcugen.nn.source import (
     FakeQuant,
     Function,
     Gru,
+    LogSoftmax,
     Lstm,
     NetOp,
     Pad,
@@ -150,7 +151,7 @@ def _dense(op: Dense, axis: int, shape: tuple[int, ...]) -> _Step:
     return _Step(op, (axis,))
 
 
-def _along(op: Softmax | Concat, axis: int, shape: tuple[int, ...]) -> _Step:
+def _along(op: Softmax | LogSoftmax | Concat, axis: int, shape: tuple[int, ...]) -> _Step:
     _require(op.axis != axis)
     return _Step(op, (axis,))
 
@@ -209,6 +210,7 @@ _RULES: dict[type, _Rule] = {
     Affine: _affine,
     Dense: _dense,
     Softmax: _along,
+    LogSoftmax: _along,
     Concat: _along,
     ArgMax: _argmax,
     Reduce: _reduce,

@@ -24,7 +24,7 @@ from mcugen.nn.prune.prune import Pruned, prune
 from mcugen.nn.quantize.losses import LayerLoss, OutputLoss, losses
 from mcugen.nn.quantize.quantize import Quantized, quantize
 from mcugen.nn.quantize.ranges import Range, check_calibration, value_ranges
-from mcugen.nn.source import ArgMax, FakeQuant, NetOp
+from mcugen.nn.source import ArgMax, FakeQuant, LogSoftmax, NetOp, Reshape, Softmax, Transpose
 from mcugen.nn.stored import net_reference_bytes
 from mcugen.recipes.flash import spend_flash
 from mcugen.recipes.memory import LoweredNet, choose_memory, too_small
@@ -212,9 +212,26 @@ def with_class(model: Model) -> Model:
     if not 1 < shape[axis] == prod(shape):
         what = f"{model.source.name} has an output of shape {list(shape)}"
         raise UnsupportedError("--output class", what, "leave the option out")
+    scores, shape, axis = _before_softmax(model, scores, axis)
     op = ArgMax((scores,), ("class",), Loc(model.source.name, "class"), axis=axis, keepdims=True)
     kind = TensorType(op.result_shapes(shape)[0], op.result)
     return replace(model, ops=(*model.ops, op), types={**model.types, "class": kind}, outputs=("class",))
+
+
+def _before_softmax(model: Model, scores: str, axis: int) -> tuple[str, tuple[int, ...], int]:
+    """What the last softmax, or logarithm of one, gets, with its shape and axis: it is the largest where the result is,
+    and nothing is lost by rounding. ``scores`` and ``axis`` where there is none."""
+    writers = {v: op for op in model.ops for v in op.outputs}
+    found, value = (scores, axis), scores
+    while value in writers:
+        op = writers[value]
+        shape = model.types[value].shape
+        if isinstance(op, Softmax | LogSoftmax) and shape[op.axis] == prod(shape):
+            found = (op.inputs[0], op.axis)
+        elif not isinstance(op, Reshape | Transpose | FakeQuant):
+            break
+        value = op.inputs[0]
+    return found[0], model.types[found[0]].shape, found[1]
 
 
 def ranges_of(source: Model, own: Samples | None, options: ExportOptions) -> dict[str, Range] | None:

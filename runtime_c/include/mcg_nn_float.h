@@ -62,6 +62,8 @@ void mcg_avg_pool_f32(const mcg_pool_t *d, const float *x, float *y);
 
 /* Each row of k as mcg_softmax_f32 gives it. y may be x. */
 void mcg_softmax_rows_f32(const float *x, float *y, uint32_t rows, uint32_t k);
+/* Each row of k: y = (x - largest) - log(sum of exp(x - largest)), the sum from front to back. y may be x. */
+void mcg_log_softmax_rows_f32(const float *x, float *y, uint32_t rows, uint32_t k);
 /* x (rows, k, inner) -> y (rows, inner): the index of the largest along k, the lowest on ties. NaN is the largest. */
 void mcg_argmax_rows_f32(const float *x, int32_t *y, uint32_t rows, uint32_t k, uint32_t inner);
 

@@ -153,8 +153,9 @@ def test_matmul(shape: tuple[int, ...], weight: tuple[int, ...]) -> None:
     ("shape", "axis"), [((1, 10), 1), ((1, 10), -1), ((1, 3, 4), 1), ((1, 3, 4), 2), ((1, 1, 5), 1)]
 )
 def test_softmax(opset: int, shape: tuple[int, ...], axis: int) -> None:
-    same_as_runtime(net([node("Softmax", "x", "y", axis=axis)], shape, opset=opset))
-    same_as_runtime(net([node("Softmax", "x", "y")], shape, opset=opset))
+    for op in ("Softmax", "LogSoftmax"):
+        same_as_runtime(net([node(op, "x", "y", axis=axis)], shape, opset=opset))
+        same_as_runtime(net([node(op, "x", "y")], shape, opset=opset))
 
 
 @pytest.mark.parametrize("opset", [7, 11, 12, 13, 17])

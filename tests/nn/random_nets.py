@@ -149,8 +149,8 @@ def random_nets(draw: st.DrawFn, steps: int = 7) -> onnx.ModelProto:
         value, last = g.give("GlobalAveragePool", value, (last[0], 1, 1))
     g.nodes.append(node("Flatten", value, "flat"))
     w, b = g.constant(g.rng.normal(0, 1 / np.sqrt(prod(last)), (4, prod(last)))), g.constant(g.rng.normal(0, 0.2, 4))
-    soft = draw(st.booleans())
+    soft = draw(st.sampled_from(["", "Softmax", "LogSoftmax"]))
     g.nodes.append(node("Gemm", f"flat {w} {b}", "z" if soft else "y", transB=1))
     if soft:
-        g.nodes.append(node("Softmax", "z", "y"))
+        g.nodes.append(node(soft, "z", "y"))
     return net(g.nodes, [1, *shape], g.constants)

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 from plain_rig import LOC, every_pair, ints
+from scipy.special import log_softmax
 
 from mcugen.core.types import QParams
 from mcugen.nn.ops.qadd import QAdd, add_of
+from mcugen.nn.ops.qlogsoftmax import QLogSoftmax, log_softmax_of
 from mcugen.nn.ops.qmul import QMul
 from mcugen.nn.ops.qpool import QPool, pool_of
 from mcugen.nn.ops.qsoftmax import SOFTMAX_PARAMS, QSoftmax, softmax_table
@@ -125,6 +127,15 @@ def test_pool(kind: str, fields: dict[str, Any]) -> None:
     theirs = run("MaxPool" if kind == "max" else "AveragePool", [(x, Q_A)], q_y, **attributes)
     exact = real(op.eval(x)[0], Q_A) if kind == "max" else op.sums(x.astype(float) - 3) * Q_A.scale / op.elements()
     assert_same_but_ties(op.eval(x)[0], theirs, exact / q_y.scale)
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.1, 0.5])
+def test_log_softmax(scale: float) -> None:
+    q_x, q_y = QParams(scale, 7), QParams(float(np.float32(1.1 * scale)), 120)
+    x = ints(8, 240).reshape(24, 10)
+    theirs = run("LogSoftmax", [(x, q_x)], q_y)
+    found = QLogSoftmax(X, Y, LOC, 24, 10, softmax_table(q_x), *log_softmax_of(q_x, q_y)).eval(x[None])[0][0]
+    assert_same_but_ties(found, theirs, log_softmax(real(x, q_x), axis=1) / q_y.scale)
 
 
 @pytest.mark.parametrize("scale", [0.01, 0.1, 0.5])

@@ -26,6 +26,7 @@ from mcugen.nn.source import (
     Function,
     GlobalPool,
     Gru,
+    LogSoftmax,
     Lstm,
     NetOp,
     Pad,
@@ -80,6 +81,7 @@ GOOD: list[tuple[NetOp, tuple[Shape, ...]]] = [
     (make(Reduce, kind="max", axes=(1,), keepdims=True), ((2, 7, 6),)),
     (make(FakeQuant, scale=0.1, zero_point=-3), ((2, 3),)),
     (make(Softmax, axis=1), ((2, 3),)),
+    (make(LogSoftmax, axis=1), ((2, 3),)),
     (make(ArgMax, axis=0, keepdims=False), ((2, 3),)),
     (make(Pool, kind="max", kernel=(3, 2), stride=(2, 2), pads=(1, 0, 1, 1)), ((2, 7, 6),)),
     (make(Pool, kind="avg", kernel=(2, 2), stride=(2, 2), ceil_mode=True), ((2, 7, 5),)),
@@ -168,6 +170,7 @@ BAD: list[tuple[NetOp, tuple[Shape, ...]]] = [
     (make(FakeQuant, scale=1.0, zero_point=128), ((2,),)),
     (make(FakeQuant, scale=1.0, zero_point=0, dtype=DType.U8), ((2,),)),
     (make(Softmax, axis=-1), ((2,),)),
+    (make(LogSoftmax, axis=1), ((2,),)),
     (make(ArgMax, axis=0, keepdims=False), ((2,),)),
     (make(Pool, kind="max", kernel=(2, 2), pads=(2, 0, 0, 0)), ((2, 4, 4),)),
     (make(Pool, kind="avg", kernel=(1, 2), pads=(0, 1, 0, 1), dilation=(1, 2)), ((2, 1, 1),)),
@@ -224,6 +227,12 @@ def test_softmax_of_large_values_and_rows() -> None:
     rows = f(1, 3, 10)  # N4: each row equals its single-row run
     single = [make(Softmax, axis=1).eval(rows[:, k : k + 1])[0][0, 0] for k in range(3)]
     assert np.array_equal(make(Softmax, axis=1).eval(rows)[0][0], single)
+
+
+def test_log_softmax_of_large_values() -> None:
+    x = np.float32([[[1e4, 1e4 + 1], [-1e4, 1e4]]])
+    (y,) = make(LogSoftmax, axis=1).eval(x)
+    np.testing.assert_allclose(y[0], [[-np.log1p(np.e), -np.log1p(1 / np.e)], [-2e4, 0]], rtol=1e-6)
 
 
 def test_argmax_takes_the_first() -> None:

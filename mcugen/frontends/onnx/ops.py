@@ -19,6 +19,7 @@ from mcugen.frontends.onnx import ops_recurrent as recurrent
 from mcugen.frontends.onnx import ops_resize as resize
 from mcugen.frontends.onnx.call import Call
 from mcugen.frontends.onnx.ml_values import ML
+from mcugen.nn.source import LogSoftmax, Softmax
 
 Handler = Callable[[Call], None]
 
@@ -112,7 +113,8 @@ OPS: dict[tuple[str, str], Row] = {
     ("", "ReduceL1"): _row(pool.reduce("l1"), 1, 2, _REDUCE),
     ("", "ReduceL2"): _row(pool.reduce("l2"), 1, 2, _REDUCE),
     ("", "ReduceSumSquare"): _row(pool.reduce("sum_square"), 1, 2, _REDUCE),
-    ("", "Softmax"): _row(pool.softmax, 1, 1, "axis"),
+    ("", "Softmax"): _row(pool.softmax(Softmax), 1, 1, "axis"),
+    ("", "LogSoftmax"): _row(pool.softmax(LogSoftmax), 1, 1, "axis"),
     ("", "ArgMax"): _row(pool.argmax, 1, 1, "axis keepdims select_last_index"),
     ("", "Shape"): _row(pool.shape_of, 1, 1, "start end"),
     ("", "Size"): _row(pool.size_of, 1, 1),
@@ -147,7 +149,6 @@ OPS: dict[tuple[str, str], Row] = {
     ("", "DynamicQuantizeLinear"): _later(
         "dynamic quantization is not supported", "quantize statically, in QDQ format"
     ),
-    ("", "LogSoftmax"): _later("logarithms of softmax are not supported", "end with its operand, or with Softmax"),
     ("", "InstanceNormalization"): _later("instance normalization is not supported", "use BatchNormalization"),
     ("", "GroupNormalization"): _later("group normalization is not supported", "use BatchNormalization"),
     ("", "LayerNormalization"): _later("layer normalization is not supported", "use BatchNormalization"),
@@ -171,6 +172,6 @@ FOLDABLE = frozenset(
     "GatherElements GatherND Gemm Greater GreaterOrEqual Identity Less LessOrEqual Log MatMul Max Mean Min Mod Mul Neg "
     "Not Or Pow Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Round Shape Sigmoid "
     "Sign Sin Size Slice Softmax Split Sqrt Squeeze Sub Sum Tanh Transpose Unsqueeze Where Xor Expand ConstantOfShape "
-    "Dropout".split()
+    "Dropout LogSoftmax".split()
 )
 GROWS = {"Expand": 1, "ConstantOfShape": 0}

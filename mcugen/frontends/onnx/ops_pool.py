@@ -1,4 +1,4 @@
-"""Handlers of what brings many elements to one: pools, means, Softmax, ArgMax."""
+"""Handlers of what looks at many elements together: pools, means, Softmax, LogSoftmax, ArgMax."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcugen.frontends.onnx.ops_functions import scaled
 from mcugen.frontends.onnx.ops_linear import give_window, window
 from mcugen.frontends.onnx.shapes import Shape, sample_shape
 from mcugen.frontends.onnx.values import Activated
-from mcugen.nn.source import Activation, ArgMax, Binary, GlobalPool, Pool, Reduce, Softmax
+from mcugen.nn.source import Activation, ArgMax, Binary, GlobalPool, LogSoftmax, Pool, Reduce, Softmax
 
 
 def pool(kind: str) -> Callable[[Call], None]:
@@ -130,22 +130,27 @@ def _planes(shape: Shape, axes: tuple[int, ...]) -> Shape | None:
     return (shape[real[0]], *(1,) * (3 - len(real)), *(shape[a] for a in real[1:]))
 
 
-def softmax(c: Call) -> None:
-    x = c.x(0)
-    rank = len(x.shape)
-    if c.opset >= 13:
-        axis = c.axis(c.get_int("axis", -1), rank)
-        last = axis + 1
-    else:  # all axes from this one on are one
-        axis, last = c.axis(c.get_int("axis", 1), rank), rank
-    real = [a for a in range(axis, last) if x.shape[a] != 1]
-    if len(real) > 1:
-        row = prod(x.shape[axis:])
-        flat = c.program.view(x, sample_shape((prod(x.shape[:axis]), row)), c.loc)
-        c.give_raw(c.add(Softmax, flat, hint="flat", axis=len(c.program.types[flat].shape) - 1), x.shape)
-        return
-    name, _, places = c.program.located(x, (real[0] if real else axis,), c.loc)
-    c.give_raw(c.add(Softmax, name, axis=places[0]), x.shape)
+def softmax(kind: type[Softmax] | type[LogSoftmax]) -> Callable[[Call], None]:
+    """A handler of Softmax or LogSoftmax."""
+
+    def handle(c: Call) -> None:
+        x = c.x(0)
+        rank = len(x.shape)
+        if c.opset >= 13:
+            axis = c.axis(c.get_int("axis", -1), rank)
+            last = axis + 1
+        else:  # all axes from this one on are one
+            axis, last = c.axis(c.get_int("axis", 1), rank), rank
+        real = [a for a in range(axis, last) if x.shape[a] != 1]
+        if len(real) > 1:
+            row = prod(x.shape[axis:])
+            flat = c.program.view(x, sample_shape((prod(x.shape[:axis]), row)), c.loc)
+            c.give_raw(c.add(kind, flat, hint="flat", axis=len(c.program.types[flat].shape) - 1), x.shape)
+            return
+        name, _, places = c.program.located(x, (real[0] if real else axis,), c.loc)
+        c.give_raw(c.add(kind, name, axis=places[0]), x.shape)
+
+    return handle
 
 
 def argmax(c: Call) -> None:

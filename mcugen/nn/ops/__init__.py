@@ -5,6 +5,7 @@ from mcugen.nn.ops.factivation import FActivation
 from mcugen.nn.ops.fbinary import FBinary
 from mcugen.nn.ops.fconv import FConv
 from mcugen.nn.ops.fdense import FDense
+from mcugen.nn.ops.flogsoftmax import FLogSoftmax
 from mcugen.nn.ops.fpool import FPool
 from mcugen.nn.ops.frecurrent import FGru, FLstm
 from mcugen.nn.ops.frecurrent_step import FGruStep, FLstmStep
@@ -22,6 +23,7 @@ from mcugen.nn.ops.qdense16 import QDense16
 from mcugen.nn.ops.qdepthwise import QDepthwise
 from mcugen.nn.ops.qgru import QGru
 from mcugen.nn.ops.qgru_step import QGruStep
+from mcugen.nn.ops.qlogsoftmax import QLogSoftmax
 from mcugen.nn.ops.qlstm import QLstm
 from mcugen.nn.ops.qlstm_step import QLstmStep
 from mcugen.nn.ops.qmul import QMul
@@ -44,6 +46,7 @@ MACHINE_OPS: tuple[type[MachineOp], ...] = (
     QScale,
     QPool,
     QSoftmax,
+    QLogSoftmax,
     QArgMax,
     Move,
     QConcat,
@@ -63,6 +66,7 @@ MACHINE_OPS: tuple[type[MachineOp], ...] = (
     FActivation,
     FPool,
     FSoftmax,
+    FLogSoftmax,
     FLstm,
     FGru,
     FLstmStep,

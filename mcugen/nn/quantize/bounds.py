@@ -10,16 +10,18 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mcugen.core.types import Array, QParams
+from mcugen.core.types import Array, QParams, TensorType
 from mcugen.nn.quantize.ranges import Range
-from mcugen.nn.source import Activation, Affine, Binary, Concat, Dense, Function, NetOp, Pad
+from mcugen.nn.source import Activation, Affine, Binary, Concat, Dense, Function, LogSoftmax, NetOp, Pad
 
 
-def bounds_of(op: NetOp, low: float, high: float, params: Mapping[str, QParams]) -> Range | None:
+def bounds_of(
+    op: NetOp, low: float, high: float, params: Mapping[str, QParams], types: Mapping[str, TensorType]
+) -> Range | None:
     """The least and the greatest result of ``op`` with a clamp to [``low``, ``high``] behind it; None if not known."""
     if any(v not in params for v in op.inputs):
         return None
-    reached = _reached(op, [_ends(params[v]) for v in op.inputs])
+    reached = _reached(op, [_ends(params[v]) for v in op.inputs], types[op.inputs[0]].shape)
     if reached is None:
         return None
     finite = np.clip(reached[np.isfinite(reached)], low, high)
@@ -30,8 +32,8 @@ def _ends(q: QParams) -> Array:
     return (np.array([-128.0, 127.0]) - q.zero_point) * q.scale
 
 
-def _reached(op: NetOp, ends: Sequence[Array]) -> Array | None:
-    """Results that hold the least and the greatest."""
+def _reached(op: NetOp, ends: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
+    """Results that hold the least and the greatest; ``shape``: that of the first operand."""
     match op:
         case Activation() | Function():
             x = np.linspace(ends[0][0], ends[0][1], 256).astype(np.float32)
@@ -41,6 +43,8 @@ def _reached(op: NetOp, ends: Sequence[Array]) -> Array | None:
         case Binary():
             a, b = np.meshgrid(*ends)
             return np.asarray(a + b if op.kind == "add" else a - b if op.kind == "sub" else a * b)
+        case LogSoftmax():  # one element at the lower end, all others at the upper; a certain one is 0
+            return np.array([ends[0][0] - ends[0][1] - np.log(shape[op.axis]), 0.0])
         case Concat():
             return np.concatenate(ends)
         case Dense() if _is_mean(op):

@@ -11,6 +11,7 @@ from mcugen.nn.ops.move import padded_copy, repeated_copy, strided_slice
 from mcugen.nn.ops.qadd import QAdd, add_of
 from mcugen.nn.ops.qargmax import QArgMax
 from mcugen.nn.ops.qconcat import QConcat
+from mcugen.nn.ops.qlogsoftmax import QLogSoftmax, log_softmax_of
 from mcugen.nn.ops.qmul import QMul
 from mcugen.nn.ops.qpool import QPool, pool_of
 from mcugen.nn.ops.qscale import QScale, scale_of
@@ -30,6 +31,7 @@ from mcugen.nn.source import (
     FakeQuant,
     Function,
     GlobalPool,
+    LogSoftmax,
     Pad,
     Pool,
     Reduce,
@@ -247,18 +249,33 @@ def lower_softmax(to: Lowering, step: Fused) -> None:
     """Rows of the last axis."""
     op = step.op
     assert isinstance(op, Softmax)
-    shape = to.model.types[op.inputs[0]].shape
-    axis = op.axis % len(shape)
-    perm = (*(a for a in range(len(shape)) if a != axis), axis)
-    x = to.arranged(op.inputs[0], perm)
+    x, sizes = _rows(to, op.inputs[0], op.axis)
     q_in, q_out = to.q(op.inputs[0]), to.q(step.result)
     units = softmax_units(q_out)
     name, q = (step.result, q_out) if units is not None else (f"{step.result}_256", SOFTMAX_PARAMS)
-    to.new_value(step.result, Stored(name, shape, shape, perm), q=q)
-    sizes = (prod(shape) // shape[axis], shape[axis])
+    to.new_value(step.result, Stored(name, x.logical, x.shape, x.order), q=q)
     to.add(QSoftmax((x.name,), (name,), op.loc, *sizes, softmax_table(q_in), units or 256))
     if units is None:
         to.stored[step.result] = to.rescaled(to.stored[step.result], q, q_out, op.loc)
+
+
+def lower_log_softmax(to: Lowering, step: Fused) -> None:
+    """Rows of the last axis; the kernel writes any scale."""
+    op = step.op
+    assert isinstance(op, LogSoftmax)
+    x, sizes = _rows(to, op.inputs[0], op.axis)
+    q_in, q_out = to.q(op.inputs[0]), to.q(step.result)
+    stored = Stored(step.result, x.logical, x.shape, x.order)
+    to.new_value(step.result, stored)
+    to.add(QLogSoftmax((x.name,), (stored.name,), op.loc, *sizes, softmax_table(q_in), *log_softmax_of(q_in, q_out)))
+
+
+def _rows(to: Lowering, value: str, axis: int) -> tuple[Stored, tuple[int, int]]:
+    """A value whose memory is rows along ``axis``; how many rows, and how long they are."""
+    shape = to.model.types[value].shape
+    axis %= len(shape)
+    x = to.arranged(value, (*(a for a in range(len(shape)) if a != axis), axis))
+    return x, (prod(shape) // shape[axis], shape[axis])
 
 
 def lower_argmax(to: Lowering, step: Fused) -> None:

@@ -115,7 +115,7 @@ def choose_params(model: Model, steps: tuple[Fused, ...], ranges: Mapping[str, R
             params[step.result] = params[step.op.inputs[0]]
             continue
         known = _known_params(step.op)
-        seen = bounds_of(step.op, step.low, step.high, params) if ranges is None else None
+        seen = bounds_of(step.op, step.low, step.high, params, model.types) if ranges is None else None
         params[step.result] = known or activation_params(seen or _range_of(model, step.result, ranges))
     for step in steps:
         if isinstance(step.op, Concat):

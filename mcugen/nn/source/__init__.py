@@ -5,7 +5,7 @@ from mcugen.nn.source.elementwise import ACTIVATIONS, Activation, Affine, Binary
 from mcugen.nn.source.function import Function
 from mcugen.nn.source.linear import Conv, Dense, no_bias
 from mcugen.nn.source.move import Concat, Pad, Reshape, Slice, Transpose
-from mcugen.nn.source.pool import ArgMax, GlobalPool, Pool, Reduce, Softmax
+from mcugen.nn.source.pool import ArgMax, GlobalPool, LogSoftmax, Pool, Reduce, Softmax
 from mcugen.nn.source.recurrent import Gru, Lstm
 from mcugen.nn.source.spread import DepthToSpace, Repeat
 
@@ -20,6 +20,7 @@ SOURCE_OPS: tuple[type[NetOp], ...] = (
     FakeQuant,
     Function,
     Softmax,
+    LogSoftmax,
     ArgMax,
     Pool,
     GlobalPool,
@@ -50,6 +51,7 @@ __all__ = [
     "Function",
     "GlobalPool",
     "Gru",
+    "LogSoftmax",
     "Lstm",
     "NetOp",
     "Pad",

@@ -1,4 +1,4 @@
-"""Ops that bring many elements to one: Pool, GlobalPool, Reduce, Softmax, ArgMax."""
+"""Ops that look at many elements together: Pool, GlobalPool, Reduce, Softmax, LogSoftmax, ArgMax."""
 
 from __future__ import annotations
 
@@ -165,6 +165,23 @@ class Softmax(NetOp):
         x = np.asarray(args[0], np.float64)
         e = np.exp(x - x.max(axis=self.axis + 1, keepdims=True))
         return ((e / e.sum(axis=self.axis + 1, keepdims=True)).astype(np.float32),)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogSoftmax(NetOp):
+    """x minus the logarithm of the sum of exp(x) along ``axis``."""
+
+    axis: int
+
+    def result_shapes(self, *shapes: Shape) -> tuple[Shape, ...]:
+        (x,) = shapes
+        require_axis(self.axis, x)
+        return (x,)
+
+    def eval(self, *args: Array) -> tuple[Array, ...]:
+        x = np.asarray(args[0], np.float64)
+        d = x - x.max(axis=self.axis + 1, keepdims=True)
+        return ((d - np.log(np.exp(d).sum(axis=self.axis + 1, keepdims=True))).astype(np.float32),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
