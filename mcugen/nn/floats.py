@@ -16,6 +16,7 @@ from mcugen.nn.ops.fbinary import FBinary
 from mcugen.nn.ops.fconv import FConv
 from mcugen.nn.ops.fdense import FDense
 from mcugen.nn.ops.flogsoftmax import FLogSoftmax
+from mcugen.nn.ops.fnormalize import FNormalize
 from mcugen.nn.ops.fpool import FPool
 from mcugen.nn.ops.frecurrent import FGru, FLstm
 from mcugen.nn.ops.fscale import FScale
@@ -39,6 +40,7 @@ from mcugen.nn.source import (
     Gru,
     LogSoftmax,
     Lstm,
+    Normalize,
     Pad,
     Pool,
     Reduce,
@@ -321,6 +323,14 @@ def _softmax(to: _Floats, step: Fused) -> None:
     to.permuted(rows, physical, tuple(perm.index(a) for a in range(len(shape))), y, op.loc)
 
 
+def _normalize(to: _Floats, step: Fused) -> None:
+    op = step.op
+    assert isinstance(op, Normalize)
+    sizes = (op.rows, prod(to.shape(step.result)) // op.rows, op.inner)
+    values = ((to.at[op.inputs[0]],), (to.new(step.result),), op.loc)
+    to.ops.append(FNormalize(*values, *sizes, op.epsilon, _float32(op.scale), _float32(op.offset)))
+
+
 def _argmax(to: _Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, ArgMax)
@@ -398,6 +408,7 @@ _RULES: dict[type, Callable[[_Floats, Fused], None]] = {
     Reduce: _reduce,
     Softmax: _softmax,
     LogSoftmax: _softmax,
+    Normalize: _normalize,
     ArgMax: _argmax,
     Reshape: _reshape,
     Transpose: _transpose,

@@ -23,6 +23,7 @@ from mcugen.nn.passes_fold import (
     quantize_before_pad,
 )
 from mcugen.nn.passes_function import fuse_functions
+from mcugen.nn.passes_normalize import fold_affine_after_normalize, join_normalize
 from mcugen.nn.passes_softmax import join_softmax
 from mcugen.nn.source import (
     Activation,
@@ -55,6 +56,7 @@ def fold_constants_of_layers(model: Model, context: object = None) -> Model:
         _drop_identity,
         fold_affine_pair,
         fold_affine_after,
+        fold_affine_after_normalize,
         fold_affine_before,
         fold_affine_before_flat,
         quantize_before_pad,
@@ -76,6 +78,7 @@ FLOAT_STEPS: tuple[Step[Any], ...] = (
     Step("cancel_moves", cancel_moves),
     Step("fuse_hard_swish", fuse_hard_swish),
     Step("join_softmax", join_softmax),
+    Step("join_normalize", join_normalize),
     Step("fold_constants_of_layers", fold_constants_of_layers),
     Step("cancel_moves_again", cancel_moves),
 )

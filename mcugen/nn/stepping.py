@@ -36,6 +36,7 @@ from mcugen.nn.source import (
     LogSoftmax,
     Lstm,
     NetOp,
+    Normalize,
     Pad,
     Reduce,
     Repeat,
@@ -156,6 +157,13 @@ def _along(op: Softmax | LogSoftmax | Concat, axis: int, shape: tuple[int, ...])
     return _Step(op, (axis,))
 
 
+def _normalize(op: Normalize, axis: int, shape: tuple[int, ...]) -> _Step:
+    """Rows of each step, every step with the same channels."""
+    before, rows = prod(shape[: axis + 1]), op.rows // shape[axis]
+    _require(op.rows % before == 0 and (prod(shape) // shape[axis]) % (op.inner * op.scale.size) == 0)
+    return _Step(replace(op, rows=rows), (axis,))
+
+
 def _argmax(op: ArgMax, axis: int, shape: tuple[int, ...]) -> _Step:
     _require(op.axis != axis)
     return _Step(op, (axis - int(not op.keepdims and op.axis < axis),))
@@ -211,6 +219,7 @@ _RULES: dict[type, _Rule] = {
     Dense: _dense,
     Softmax: _along,
     LogSoftmax: _along,
+    Normalize: _normalize,
     Concat: _along,
     ArgMax: _argmax,
     Reduce: _reduce,

@@ -64,6 +64,11 @@ void mcg_avg_pool_f32(const mcg_pool_t *d, const float *x, float *y);
 void mcg_softmax_rows_f32(const float *x, float *y, uint32_t rows, uint32_t k);
 /* Each row of k: y = (x - largest) - log(sum of exp(x - largest)), the sum from front to back. y may be x. */
 void mcg_log_softmax_rows_f32(const float *x, float *y, uint32_t rows, uint32_t k);
+/* Each row of k: (x - mean) * (1 / sqrt(variance + epsilon)), then times scale[c] plus offset[c], c going on by one after
+ * `inner` elements and round from row to row. Mean and variance: sums from front to back, over k. inner divides k, k is
+ * below 2^24. y may be x. */
+void mcg_normalize_f32(const float *scale, const float *offset, float epsilon, const float *x, float *y, uint32_t rows,
+                       uint32_t k, uint32_t inner, uint32_t channels);
 /* x (rows, k, inner) -> y (rows, inner): the index of the largest along k, the lowest on ties. NaN is the largest. */
 void mcg_argmax_rows_f32(const float *x, int32_t *y, uint32_t rows, uint32_t k, uint32_t inner);
 

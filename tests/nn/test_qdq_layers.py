@@ -89,6 +89,34 @@ def signal() -> onnx.ModelProto:
     return net(nodes, [1, 3, 64], {**constants, "w3": weights(rng, 4, 6)})
 
 
+def normalized() -> onnx.ModelProto:
+    """Instance and layer normalization, and the logarithm of softmax at the end."""
+    rng = np.random.default_rng(3)
+    nodes = [
+        node("Conv", "x w0", "a", strides=[2, 2]),
+        node("InstanceNormalization", "a s0 b0", "an"),
+        node("Relu", "an", "ar"),
+        node("Conv", "ar w1", "c"),
+        node("Relu", "c", "cr"),
+        node("Conv", "cr w4", "e"),
+        node("Flatten", "e", "f"),
+        node("Gemm", "f w2 b2", "h", transB=1),
+        node("LayerNormalization", "h s1 b1", "hn"),
+        node("Relu", "hn", "hr"),
+        node("Gemm", "hr w3 b3", "z", transB=1),
+        node("LogSoftmax", "z", "y"),
+    ]
+    constants = {"w0": weights(rng, 6, 2, 3, 3), "w1": weights(rng, 4, 6, 1, 1), "w2": weights(rng, 20, 3 * 49)}
+    constants |= {
+        "w4": weights(rng, 3, 4, 1, 1),
+        "w3": weights(rng, 5, 20),
+        "b2": rng.normal(0, 0.1, 20),
+        "b3": rng.normal(0, 0.1, 5),
+    }
+    constants |= {"s0": rng.normal(1, 0.2, 6), "b0": rng.normal(0, 0.2, 6), "s1": rng.normal(1, 0.2, 20)}
+    return net(nodes, [1, 2, 15, 15], {**constants, "b1": rng.normal(0, 0.2, 20)}, 17)
+
+
 class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
     """Rows for the quantizer."""
 
@@ -121,7 +149,7 @@ def quantized(model: onnx.ModelProto, folder: Path, activations: str, per_channe
     return folder / "net_qdq.onnx", x
 
 
-@pytest.mark.parametrize("make", [separable, branches, signal])
+@pytest.mark.parametrize("make", [separable, branches, signal, normalized])
 @pytest.mark.parametrize(("activations", "per_channel"), [("QInt8", True), ("QUInt8", False)])
 def test_layers_are_within_a_unit(make: object, activations: str, per_channel: bool, tmp_path: Path) -> None:
     path, x = quantized(make(), tmp_path, activations, per_channel)  # type: ignore[operator]

@@ -14,6 +14,7 @@ from mcugen.frontends.onnx import ops_functions as functions
 from mcugen.frontends.onnx import ops_linear as linear
 from mcugen.frontends.onnx import ops_ml as classic
 from mcugen.frontends.onnx import ops_move as move
+from mcugen.frontends.onnx import ops_normalize as normalize
 from mcugen.frontends.onnx import ops_pool as pool
 from mcugen.frontends.onnx import ops_recurrent as recurrent
 from mcugen.frontends.onnx import ops_resize as resize
@@ -58,6 +59,9 @@ OPS: dict[tuple[str, str], Row] = {
     ("", "Gemm"): _row(linear.gemm, 2, 3, "alpha beta transA transB"),
     ("", "MatMul"): _row(linear.matmul, 2, 2),
     ("", "BatchNormalization"): _row(linear.batch_normalization, 5, 5, "epsilon momentum spatial training_mode"),
+    ("", "LayerNormalization"): _row(normalize.layer_normalization, 2, 3, "axis epsilon stash_type"),
+    ("", "InstanceNormalization"): _row(normalize.instance_normalization, 3, 3, "epsilon"),
+    ("", "GroupNormalization"): _row(normalize.group_normalization, 3, 3, "epsilon num_groups stash_type"),
     ("", "Add"): _row(elementwise.arithmetic("add"), 2, 2),
     ("", "Sub"): _row(elementwise.arithmetic("sub"), 2, 2),
     ("", "Mul"): _row(elementwise.arithmetic("mul"), 2, 2),
@@ -149,9 +153,6 @@ OPS: dict[tuple[str, str], Row] = {
     ("", "DynamicQuantizeLinear"): _later(
         "dynamic quantization is not supported", "quantize statically, in QDQ format"
     ),
-    ("", "InstanceNormalization"): _later("instance normalization is not supported", "use BatchNormalization"),
-    ("", "GroupNormalization"): _later("group normalization is not supported", "use BatchNormalization"),
-    ("", "LayerNormalization"): _later("layer normalization is not supported", "use BatchNormalization"),
     # Classic models; graphs with tree ensembles are read elsewhere (ml_graph.py).
     (ML, "Scaler"): _row(classic.scaler, 1, 1, "offset scale"),
     (ML, "LinearRegressor"): _row(classic.linear_regressor, 1, 1, f"{_LINEAR} targets"),

@@ -6,6 +6,7 @@ from mcugen.nn.ops.fbinary import FBinary
 from mcugen.nn.ops.fconv import FConv
 from mcugen.nn.ops.fdense import FDense
 from mcugen.nn.ops.flogsoftmax import FLogSoftmax
+from mcugen.nn.ops.fnormalize import FNormalize
 from mcugen.nn.ops.fpool import FPool
 from mcugen.nn.ops.frecurrent import FGru, FLstm
 from mcugen.nn.ops.frecurrent_step import FGruStep, FLstmStep
@@ -27,6 +28,7 @@ from mcugen.nn.ops.qlogsoftmax import QLogSoftmax
 from mcugen.nn.ops.qlstm import QLstm
 from mcugen.nn.ops.qlstm_step import QLstmStep
 from mcugen.nn.ops.qmul import QMul
+from mcugen.nn.ops.qnormalize import QNormalize
 from mcugen.nn.ops.qpool import QPool
 from mcugen.nn.ops.qrescale import QRescale
 from mcugen.nn.ops.qscale import QScale
@@ -47,6 +49,7 @@ MACHINE_OPS: tuple[type[MachineOp], ...] = (
     QPool,
     QSoftmax,
     QLogSoftmax,
+    QNormalize,
     QArgMax,
     Move,
     QConcat,
@@ -67,6 +70,7 @@ MACHINE_OPS: tuple[type[MachineOp], ...] = (
     FPool,
     FSoftmax,
     FLogSoftmax,
+    FNormalize,
     FLstm,
     FGru,
     FLstmStep,

@@ -23,6 +23,7 @@ from mcugen.nn.source import (
     FakeQuant,
     Function,
     GlobalPool,
+    Normalize,
     Pad,
     Pool,
     Repeat,
@@ -86,7 +87,8 @@ def _reads_planes(step: Fused) -> bool | None:
     op = step.op
     if isinstance(op, Conv):
         return op.groups > 1 and op.weight.shape[1] == 1
-    return True if isinstance(op, ArgMax) else None  # indices are those of the file
+    # Indices are those of the file, and rows, too.
+    return True if isinstance(op, ArgMax | Normalize) else None
 
 
 def _pooled(model: Model, step: Fused) -> int:

@@ -13,6 +13,7 @@ from mcugen.nn.ops.qargmax import QArgMax
 from mcugen.nn.ops.qconcat import QConcat
 from mcugen.nn.ops.qlogsoftmax import QLogSoftmax, log_softmax_of
 from mcugen.nn.ops.qmul import QMul
+from mcugen.nn.ops.qnormalize import QNormalize, normalize_of
 from mcugen.nn.ops.qpool import QPool, pool_of
 from mcugen.nn.ops.qscale import QScale, scale_of
 from mcugen.nn.ops.qsoftmax import SOFTMAX_PARAMS, QSoftmax, softmax_table, softmax_units
@@ -32,6 +33,7 @@ from mcugen.nn.source import (
     Function,
     GlobalPool,
     LogSoftmax,
+    Normalize,
     Pad,
     Pool,
     Reduce,
@@ -276,6 +278,21 @@ def _rows(to: Lowering, value: str, axis: int) -> tuple[Stored, tuple[int, int]]
     axis %= len(shape)
     x = to.arranged(value, (*(a for a in range(len(shape)) if a != axis), axis))
     return x, (prod(shape) // shape[axis], shape[axis])
+
+
+def lower_normalize(to: Lowering, step: Fused) -> None:
+    """Rows in the sequence of the file."""
+    op = step.op
+    assert isinstance(op, Normalize)
+    x, shape = to.in_sequence(op.inputs[0]), to.model.types[step.result].shape
+    k = prod(shape) // op.rows
+    tables = (op.epsilon, op.scale, op.offset)
+    up, epsilon, scale, offset, shift = normalize_of(
+        k, *tables, to.q(op.inputs[0]), to.q(step.result), where=str(op.loc)
+    )
+    stored = plain(step.result, shape)
+    to.new_value(step.result, stored)
+    to.add(QNormalize((x.name,), (stored.name,), op.loc, op.rows, k, op.inner, up, epsilon, scale, offset, shift))
 
 
 def lower_argmax(to: Lowering, step: Fused) -> None:

@@ -5,6 +5,7 @@ from mcugen.nn.source.elementwise import ACTIVATIONS, Activation, Affine, Binary
 from mcugen.nn.source.function import Function
 from mcugen.nn.source.linear import Conv, Dense, no_bias
 from mcugen.nn.source.move import Concat, Pad, Reshape, Slice, Transpose
+from mcugen.nn.source.normalize import Normalize
 from mcugen.nn.source.pool import ArgMax, GlobalPool, LogSoftmax, Pool, Reduce, Softmax
 from mcugen.nn.source.recurrent import Gru, Lstm
 from mcugen.nn.source.spread import DepthToSpace, Repeat
@@ -21,6 +22,7 @@ SOURCE_OPS: tuple[type[NetOp], ...] = (
     Function,
     Softmax,
     LogSoftmax,
+    Normalize,
     ArgMax,
     Pool,
     GlobalPool,
@@ -54,6 +56,7 @@ __all__ = [
     "LogSoftmax",
     "Lstm",
     "NetOp",
+    "Normalize",
     "Pad",
     "Pool",
     "Reduce",
