@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-from mcugen.core.op import MachineOp
-from mcugen.core.types import Array, DType, Loc, Model, TensorType
+from mcugen.core.types import DType, Loc, Model
 from mcugen.errors import UnsupportedError
+from mcugen.nn.floats_lower import Floats, Shape, float32, same_sequence, shape3
 from mcugen.nn.ops.factivation import FActivation, is_known
 from mcugen.nn.ops.fbinary import FBinary
 from mcugen.nn.ops.fconv import FConv
@@ -21,7 +20,7 @@ from mcugen.nn.ops.fpool import FPool
 from mcugen.nn.ops.frecurrent import FGru, FLstm
 from mcugen.nn.ops.fscale import FScale
 from mcugen.nn.ops.fsoftmax import FSoftmax
-from mcugen.nn.ops.move import MAX_DIMS, Move, fill_bits, padded_copy, strided_copy, strided_slice
+from mcugen.nn.ops.move import MAX_DIMS, Move, fill_bits, padded_copy, strided_slice
 from mcugen.nn.ops.qargmax import QArgMax
 from mcugen.nn.ops.qconcat import QConcat
 from mcugen.nn.ops.spread import depth_to_space, repeated_elements
@@ -51,66 +50,6 @@ from mcugen.nn.source import (
     Transpose,
 )
 
-Shape = tuple[int, ...]
-
-
-class _Floats:
-    """The machine model as it grows. ``at``: the machine value that holds each source value."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self.read = {v for op in model.ops for v in op.inputs} | set(model.outputs)
-        self.at = {v: v for v in model.inputs}
-        self.types = {v: model.types[v] for v in model.inputs}
-        self.ops: list[MachineOp] = []
-
-    def shape(self, value: str) -> Shape:
-        """The shape of a source value."""
-        return self.model.types[value].shape
-
-    def new(self, value: str) -> str:
-        """Declares a source value as a machine value of its own."""
-        self.at[value] = value
-        self.types[value] = self.model.types[value]
-        return value
-
-    def between(self, value: str, what: str, shape: Shape) -> str:
-        """Declares a float32 value that the source does not have; its name is not that of any other."""
-        name = f"{value}_{what}"
-        while name in self.types or name in self.model.types:
-            name += "_"
-        self.types[name] = TensorType(shape, DType.F32)
-        return name
-
-    def permuted(self, name: str, shape: Shape, perm: Shape, result: str, loc: Loc) -> None:
-        """A copy of a machine value of ``shape``: axis i of ``result`` is its axis ``perm[i]``."""
-        self.ops.append(strided_copy((name,), (result,), loc, shape, tuple(range(len(shape))), perm, DType.F32))
-
-    def arranged(self, value: str, perm: Shape, loc: Loc) -> str:
-        """A source value with its axes in ``perm``: itself where memory has them so, else a copy."""
-        shape = self.shape(value)
-        if _same_sequence(shape, perm):
-            return self.at[value]
-        name = self.between(value, "".join(map(str, perm)), tuple(shape[a] for a in perm))
-        self.permuted(self.at[value], shape, perm, name, loc)
-        return name
-
-    def finish(self) -> Model:
-        """The machine model; its output has the shape of the file."""
-        names = []
-        for value in self.model.outputs:
-            name = self.at[value]
-            kind = self.model.types[value]
-            if name in self.model.inputs or name in names:
-                # x and y are the caller's, and apart: what only renames has to copy.
-                copy = self.between(value, "copy", kind.shape)
-                flat = (prod(kind.shape),)
-                self.permuted(name, flat, (0,), copy, Loc(self.model.source.name, value))
-                name = copy
-            self.types[name] = replace(self.types[name], shape=kind.shape)
-            names.append(name)
-        return replace(self.model, level="machine", types=self.types, ops=tuple(self.ops), outputs=tuple(names))
-
 
 def lower_floats(model: Model) -> Model:
     """A float net to float32 machine ops, ReLU and Clip inside the layer before.
@@ -120,7 +59,7 @@ def lower_floats(model: Model) -> Model:
     for op in model.ops:
         if isinstance(op, FakeQuant):
             raise UnsupportedError(str(op.loc), "the file is quantized, --float32 is not", "leave out --float32")
-    to = _Floats(model)
+    to = Floats(model)
     for step in fuse(model):
         rule = _RULES.get(type(step.op))
         if rule is None:
@@ -131,23 +70,13 @@ def lower_floats(model: Model) -> Model:
     return to.finish()
 
 
-def _same_sequence(shape: Shape, perm: Shape) -> bool:
-    """Whether the axes of ``shape`` in ``perm`` give the same sequence in memory: axes of length 1 don't matter."""
-    moved = [a for a in perm if shape[a] != 1]
-    return moved == sorted(moved)
-
-
-def _float32(array: Array) -> Array:
-    return np.ascontiguousarray(array, np.float32)
-
-
 # Products.
 
 
-def _conv(to: _Floats, step: Fused) -> None:
+def _conv(to: Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, Conv)
-    in_shape, out_shape = (_shape3(to.shape(v)) for v in (op.inputs[0], step.result))
+    in_shape, out_shape = (shape3(to.shape(v)) for v in (op.inputs[0], step.result))
     to.ops.append(
         FConv(
             (to.at[op.inputs[0]],),
@@ -155,8 +84,8 @@ def _conv(to: _Floats, step: Fused) -> None:
             op.loc,
             in_shape=in_shape,
             out_shape=out_shape,
-            weight=_float32(op.weight.transpose(0, 2, 3, 1)),
-            bias=_float32(op.bias),
+            weight=float32(op.weight.transpose(0, 2, 3, 1)),
+            bias=float32(op.bias),
             stride=op.stride,
             pads=op.pads,
             dilation=op.dilation,
@@ -167,12 +96,12 @@ def _conv(to: _Floats, step: Fused) -> None:
     )
 
 
-def _dense(to: _Floats, step: Fused) -> None:
+def _dense(to: Floats, step: Fused) -> None:
     """One vector, or one a row: rows are the pixels of a pointwise convolution."""
     op = step.op
     assert isinstance(op, Dense)
     x, shape = to.at[op.inputs[0]], to.shape(op.inputs[0])
-    weight, bias = _float32(op.weight), _float32(op.bias)
+    weight, bias = float32(op.weight), float32(op.bias)
     y = to.new(step.result)
     rows = prod(shape[:-1])
     if rows == 1:
@@ -185,7 +114,7 @@ def _dense(to: _Floats, step: Fused) -> None:
             op.loc,
             in_shape=(shape[-1], 1, rows),
             out_shape=(len(weight), 1, rows),
-            weight=_float32(weight[:, None, None, :]),
+            weight=float32(weight[:, None, None, :]),
             bias=bias,
             stride=(1, 1),
             pads=(0, 0, 0, 0),
@@ -198,31 +127,31 @@ def _dense(to: _Floats, step: Fused) -> None:
     )
 
 
-def _lstm(to: _Floats, step: Fused) -> None:
+def _lstm(to: Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, Lstm)
     wanted = tuple(v in to.read for v in op.outputs)
     names = tuple(to.new(v) for v in op.outputs if v in to.read)
-    start = _float32(np.concatenate([op.h0, op.c0]))
+    start = float32(np.concatenate([op.h0, op.c0]))
     steps = to.shape(op.inputs[0])[0]
-    tables = (_float32(op.w), _float32(op.r), _float32(op.b), start)
+    tables = (float32(op.w), float32(op.r), float32(op.b), start)
     to.ops.append(FLstm((to.at[op.inputs[0]],), names, op.loc, steps, *tables, wanted))
 
 
-def _gru(to: _Floats, step: Fused) -> None:
+def _gru(to: Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, Gru)
     wanted = tuple(v in to.read for v in op.outputs)
     names = tuple(to.new(v) for v in op.outputs if v in to.read)
     steps = to.shape(op.inputs[0])[0]
-    tables = (_float32(op.w), _float32(op.r), _float32(op.bw), _float32(op.br), _float32(op.h0))
+    tables = (float32(op.w), float32(op.r), float32(op.bw), float32(op.br), float32(op.h0))
     to.ops.append(FGru((to.at[op.inputs[0]],), names, op.loc, steps, *tables, op.linear_before_reset, wanted))
 
 
 # Single elements.
 
 
-def _activation(to: _Floats, step: Fused) -> None:
+def _activation(to: Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, Activation)
     if not is_known(op.kind, op.alpha):
@@ -231,17 +160,17 @@ def _activation(to: _Floats, step: Fused) -> None:
     to.ops.append(FActivation((to.at[op.inputs[0]],), (to.new(step.result),), op.loc, *values))
 
 
-def _affine(to: _Floats, step: Fused) -> None:
+def _affine(to: Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, Affine)
     shape = to.shape(step.result)
     channel = (prod(shape[: op.axis]), shape[op.axis], prod(shape[op.axis + 1 :]))
     sizes = (1, 1, prod(shape)) if op.per_tensor else channel
-    tables = (_float32(op.scale), _float32(op.offset))
+    tables = (float32(op.scale), float32(op.offset))
     to.ops.append(FScale((to.at[op.inputs[0]],), (to.new(step.result),), op.loc, *sizes, *tables))
 
 
-def _binary(to: _Floats, step: Fused) -> None:
+def _binary(to: Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, Binary)
     shape = to.shape(step.result)
@@ -250,7 +179,7 @@ def _binary(to: _Floats, step: Fused) -> None:
     to.ops.append(FBinary((a, b), (to.new(step.result),), op.loc, *values))
 
 
-def _repeated(to: _Floats, value: str, shape: Shape, loc: Loc) -> str:
+def _repeated(to: Floats, value: str, shape: Shape, loc: Loc) -> str:
     """A value with its axes of length 1 repeated to ``shape``: a copy that reads them with stride 0."""
     have = to.shape(value)
     if have == shape:
@@ -268,27 +197,22 @@ def _repeated(to: _Floats, value: str, shape: Shape, loc: Loc) -> str:
 # Many elements to one.
 
 
-def _shape3(shape: Shape) -> tuple[int, int, int]:
-    c, h, w = shape
-    return c, h, w
-
-
-def _pool(to: _Floats, step: Fused) -> None:
+def _pool(to: Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, Pool)
-    in_shape, out_shape = (_shape3(to.shape(v)) for v in (op.inputs[0], step.result))
+    in_shape, out_shape = (shape3(to.shape(v)) for v in (op.inputs[0], step.result))
     window = (in_shape, out_shape, op.kernel, op.stride, op.pads, op.dilation, op.count_include_pad)
     to.ops.append(FPool((to.at[op.inputs[0]],), (to.new(step.result),), op.loc, op.kind, *window))
 
 
-def _global_pool(to: _Floats, step: Fused) -> None:
+def _global_pool(to: Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, GlobalPool)
     c, h, w = to.shape(op.inputs[0])
     _mean(to, step, op.kind, to.at[op.inputs[0]], c, h * w)
 
 
-def _reduce(to: _Floats, step: Fused) -> None:
+def _reduce(to: Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, Reduce)
     shape = to.shape(op.inputs[0])
@@ -298,13 +222,13 @@ def _reduce(to: _Floats, step: Fused) -> None:
     _mean(to, step, kind, x, prod(shape[a] for a in kept), prod(shape[a] for a in op.axes))
 
 
-def _mean(to: _Floats, step: Fused, kind: str, x: str, rows: int, count: int) -> None:
+def _mean(to: Floats, step: Fused, kind: str, x: str, rows: int, count: int) -> None:
     """Each of ``rows`` rows to one element: an image of that many channels, 1 x count pixels each."""
     window = ((rows, 1, count), (rows, 1, 1), (1, count), (1, 1), (0, 0, 0, 0), (1, 1))
     to.ops.append(FPool((x,), (to.new(step.result),), step.op.loc, kind, *window))
 
 
-def _softmax(to: _Floats, step: Fused) -> None:
+def _softmax(to: Floats, step: Fused) -> None:
     """Rows of the last axis: another axis is moved there and back."""
     op = step.op
     assert isinstance(op, Softmax | LogSoftmax)
@@ -314,7 +238,7 @@ def _softmax(to: _Floats, step: Fused) -> None:
     x = to.arranged(op.inputs[0], perm, op.loc)
     sizes = (prod(shape) // shape[op.axis], shape[op.axis])
     y = to.new(step.result)
-    if _same_sequence(shape, perm):
+    if same_sequence(shape, perm):
         to.ops.append(kind((x,), (y,), op.loc, *sizes))
         return
     physical = tuple(shape[a] for a in perm)
@@ -323,15 +247,15 @@ def _softmax(to: _Floats, step: Fused) -> None:
     to.permuted(rows, physical, tuple(perm.index(a) for a in range(len(shape))), y, op.loc)
 
 
-def _normalize(to: _Floats, step: Fused) -> None:
+def _normalize(to: Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, Normalize)
     sizes = (op.rows, prod(to.shape(step.result)) // op.rows, op.inner)
     values = ((to.at[op.inputs[0]],), (to.new(step.result),), op.loc)
-    to.ops.append(FNormalize(*values, *sizes, op.epsilon, _float32(op.scale), _float32(op.offset)))
+    to.ops.append(FNormalize(*values, *sizes, op.epsilon, float32(op.scale), float32(op.offset)))
 
 
-def _argmax(to: _Floats, step: Fused) -> None:
+def _argmax(to: Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, ArgMax)
     shape = to.shape(op.inputs[0])
@@ -342,21 +266,21 @@ def _argmax(to: _Floats, step: Fused) -> None:
 # Moves.
 
 
-def _reshape(to: _Floats, step: Fused) -> None:
+def _reshape(to: Floats, step: Fused) -> None:
     to.at[step.result] = to.at[step.op.inputs[0]]
 
 
-def _transpose(to: _Floats, step: Fused) -> None:
+def _transpose(to: Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, Transpose)
     shape = to.shape(op.inputs[0])
-    if _same_sequence(shape, op.perm):
+    if same_sequence(shape, op.perm):
         _reshape(to, step)
         return
     to.permuted(to.at[op.inputs[0]], shape, op.perm, to.new(step.result), op.loc)
 
 
-def _concat(to: _Floats, step: Fused) -> None:
+def _concat(to: Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, Concat)
     outer = prod(to.shape(step.result)[: op.axis])
@@ -365,14 +289,14 @@ def _concat(to: _Floats, step: Fused) -> None:
     to.ops.append(QConcat(parts, (to.new(step.result),), op.loc, outer, inners, DType.F32))
 
 
-def _slice(to: _Floats, step: Fused) -> None:
+def _slice(to: Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, Slice)
     box = (to.shape(op.inputs[0]), op.starts, op.steps, op.shape)
     to.ops.append(strided_slice((to.at[op.inputs[0]],), (to.new(step.result),), op.loc, *box, DType.F32))
 
 
-def _pad(to: _Floats, step: Fused) -> None:
+def _pad(to: Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, Pad)
     shapes = (to.shape(op.inputs[0]), to.shape(step.result))
@@ -381,21 +305,21 @@ def _pad(to: _Floats, step: Fused) -> None:
     to.ops.append(padded_copy(x, y, op.loc, *shapes, before, fill_bits(op.value), DType.F32))
 
 
-def _repeat(to: _Floats, step: Fused) -> None:
+def _repeat(to: Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, Repeat)
     values = ((to.at[op.inputs[0]],), (to.new(step.result),), op.loc)
     to.ops.append(repeated_elements(values, to.shape(op.inputs[0]), op.factors, DType.F32))
 
 
-def _depth_to_space(to: _Floats, step: Fused) -> None:
+def _depth_to_space(to: Floats, step: Fused) -> None:
     op = step.op
     assert isinstance(op, DepthToSpace)
     values = ((to.at[op.inputs[0]],), (to.new(step.result),), op.loc)
-    to.ops.append(depth_to_space(values, _shape3(to.shape(op.inputs[0])), op.block, (0, 1, 2), DType.F32))
+    to.ops.append(depth_to_space(values, shape3(to.shape(op.inputs[0])), op.block, (0, 1, 2), DType.F32))
 
 
-_RULES: dict[type, Callable[[_Floats, Fused], None]] = {
+_RULES: dict[type, Callable[[Floats, Fused], None]] = {
     Conv: _conv,
     Dense: _dense,
     Lstm: _lstm,
