@@ -219,8 +219,9 @@ def with_class(model: Model) -> Model:
 
 
 def _before_softmax(model: Model, scores: str, axis: int) -> tuple[str, tuple[int, ...], int]:
-    """What the last softmax, or logarithm of one, gets, with its shape and axis: it is the largest where the result is,
-    and nothing is lost by rounding. ``scores`` and ``axis`` where there is none."""
+    """What the last softmax, or logarithm of one, gets, with its shape and axis: it is the largest where the result is.
+    ``scores`` and ``axis`` where there is none, or where a QDQ file quantizes its result: then equals of rounding are
+    equals of the file."""
     writers = {v: op for op in model.ops for v in op.outputs}
     found, value = (scores, axis), scores
     while value in writers:
@@ -228,7 +229,7 @@ def _before_softmax(model: Model, scores: str, axis: int) -> tuple[str, tuple[in
         shape = model.types[value].shape
         if isinstance(op, Softmax | LogSoftmax) and shape[op.axis] == prod(shape):
             found = (op.inputs[0], op.axis)
-        elif not isinstance(op, Reshape | Transpose | FakeQuant):
+        elif not isinstance(op, Reshape | Transpose):
             break
         value = op.inputs[0]
     return found[0], model.types[found[0]].shape, found[1]
