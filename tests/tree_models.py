@@ -14,7 +14,7 @@ from math import isnan
 import numpy as np
 from hypothesis import strategies as st
 
-from mcugen.core.passes import evaluate, run_passes
+from mcugen.core.passes import run_passes
 from mcugen.core.types import Array, DType, Feature, Loc, Model, Source, TensorType
 from mcugen.emit.model import Vectors, items_of, model_files, runtime_files
 from mcugen.emit.parts import ABI
@@ -258,11 +258,6 @@ def export_text(
     files |= runtime_files(plan)
     tensors = (GoldenTensor("x", "input", ref.x), GoldenTensor("y", "output", ref.y))
     return Export(machine.name, machine, ref, files, golden_bytes(Golden(ABI, SHA, tensors, len(ref.x))))
-
-
-def last_op_values(machine: Model, x: Array) -> Array:
-    """What the machine model gives."""
-    return evaluate(machine, {"x": x})[machine.outputs[0]]
 
 
 def exact_sum(trees: Sequence[Split | Leaf], leaf: Sequence[int], base: Sequence[float]) -> list[Fraction]:

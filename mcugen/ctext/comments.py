@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 #: Places where two characters may not meet: the ends of a comment, an opening inside one (-Wcomment), trigraphs.
 _APART = re.compile(r"(?<=\*)(?=/)|(?<=/)(?=\*)|(?<=\?)(?=\?)")
@@ -30,15 +29,6 @@ def comment_text(text: str, limit: int | None = None) -> str:
     if limit is not None and len(safe) > limit:
         safe = safe[: max(0, limit - 3)] + "..."
     return safe
-
-
-def comment_block(lines: Iterable[str], indent: str = "") -> str:
-    """A block comment of ``lines``, each made safe; with the line end after ``*/``."""
-    texts = [comment_text(line).rstrip() for line in lines]
-    if len(texts) == 1:
-        return f"{indent}/* {texts[0]} */\n"
-    body = "".join(f"{indent} * {t}".rstrip() + "\n" for t in texts)
-    return f"{indent}/*\n{body}{indent} */\n"
 
 
 def _escape(c: str) -> str:

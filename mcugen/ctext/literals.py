@@ -1,4 +1,4 @@
-"""Numbers and strings as C11 literals that give back the same bits. One function per kind of literal.
+"""Numbers as C11 literals that give back the same bits. One function per kind of literal.
 
 The plural functions are the fast path of arrays.py; each singular one checks its range and calls the plural one, so
 that a table and a lone constant cannot differ. No compiler flag changes the value of what is written here, except
@@ -31,18 +31,6 @@ def int_literal(value: int, bits: int = 32) -> str:
     return int_literals([value], bits)[0]
 
 
-def uint_literal(value: int, bits: int = 32) -> str:
-    """``value`` as an unsigned decimal of ``bits``; U from 32 bits on, where the type would not promote to int."""
-    _check_range(value, bits, 0, (1 << bits) - 1)
-    return uint_literals([value], bits)[0]
-
-
-def hex_literal(value: int, bits: int = 32) -> str:
-    """``value`` as an unsigned hexadecimal of ``bits``, padded to the width of the type."""
-    _check_range(value, bits, 0, (1 << bits) - 1)
-    return hex_literals([value], bits)[0]
-
-
 def float32_literal(value: float) -> str:
     """``value`` as a hex float with suffix f. InternalError if it is not finite or not a float32 exactly."""
     try:
@@ -57,36 +45,6 @@ def float32_literal(value: float) -> str:
 def float64_literal(value: float) -> str:
     """``value`` as a hex float. InternalError if it is not finite."""
     return float_literals([float(value)], 64)[0]
-
-
-def decimal_text(value: float, bits: int = 64) -> str:
-    """The shortest decimal that reads back as the same float of ``bits`` (32 or 64), for a comment beside it."""
-    if bits == 64:
-        return repr(float(value))
-    for digits in range(1, 10):
-        text = f"{value:.{digits}g}"
-        try:
-            back = struct.unpack("<f", struct.pack("<f", float(text)))[0]
-        except OverflowError:  # few digits may round past the largest float32
-            continue
-        if back == value:
-            return text
-    raise InternalError("decimal text", f"{value!r} is not a finite float32")
-
-
-def string_literal(text: str) -> str:
-    """``text`` in UTF-8 as a C string: printable ASCII as it is, other bytes as octal escapes of three digits.
-
-    Octal, because a hex escape has no end: "\\x41B" is one character in C. ``?`` is escaped against trigraphs.
-    """
-    parts = []
-    for byte in text.encode("utf-8", "surrogatepass"):
-        c = chr(byte)
-        if c in '"\\?':
-            parts.append("\\" + c)
-        else:
-            parts.append(c if 0x20 <= byte < 0x7F else f"\\{byte:03o}")
-    return '"' + "".join(parts) + '"'
 
 
 def int_literals(values: Sequence[int], bits: int) -> list[str]:

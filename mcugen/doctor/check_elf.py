@@ -16,7 +16,6 @@ from mcugen.target.board import Board, Region
 from mcugen.target.fragment import output_section, placed_regions
 
 _SECTIONS_INIT = "mcg_sections_init"
-_COPY_BYTES = 16  # of one mcg_table_copy_t: image, copy, pointer, bytes
 _FRAGMENT_HINT = "is mcugen.ld part of the link?"
 
 

@@ -92,9 +92,3 @@ def loudest_of_taps(taps: Array) -> tuple[float, float]:
     gains = np.abs(np.fft.rfft(np.asarray(taps, np.float64), size))
     at = int(gains.argmax())
     return float(gains[at]), 2.0 * np.pi * at / size
-
-
-def dc_of_rows(rows: Array) -> float:
-    """The gain for a constant, of sections."""
-    r = np.asarray(rows, np.float64)
-    return float(np.prod(r[:, :3].sum(axis=1) / (1.0 + r[:, 3:].sum(axis=1))))

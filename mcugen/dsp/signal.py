@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mcugen.core.types import DType, TensorType
 from mcugen.errors import InternalError
@@ -46,7 +46,3 @@ class Signal:
     def type(self) -> TensorType:
         """The type of one sample: (C,)."""
         return TensorType((len(self.names),), self.dtype)
-
-    def with_(self, **changes: object) -> Signal:
-        """A copy with other fields."""
-        return replace(self, **changes)  # type: ignore[arg-type]

@@ -75,10 +75,6 @@ class Memories:
         """Of data; ``store``: the scale where a store waits."""
         return self._added(self._data, self._board.core.data_cache, DATA_WAYS, (scale, store, cold), moves)
 
-    def touches(self, moves: Sequence[Move]) -> tuple[bool, bool]:
-        """Whether any fetch and any access is at an address that is moved."""
-        return tuple(any(_within(s.address, m).any() for m in moves) for s in (self._code, self._data))  # type: ignore[return-value]
-
     def _added(self, s: _Stream, cache: int, ways: int, how: tuple[float, float, bool], moves: Sequence[Move]) -> Added:
         scale, store, cold = how
         address = s.address

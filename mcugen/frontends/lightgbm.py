@@ -15,7 +15,7 @@ from itertools import islice
 
 import numpy as np
 
-from mcugen.core.types import Array, DType, Feature, Loc, Model, Source, TensorType
+from mcugen.core.types import DType, Feature, Loc, Model, Source, TensorType
 from mcugen.errors import InputError, UnsupportedError
 from mcugen.frontends.lightgbm_scanner import Block, Scan, scan
 from mcugen.frontends.lightgbm_tree import TreeParser
@@ -194,8 +194,3 @@ def _model(
     if header.objective.name in CLASSIFIERS:
         labels = ("0", "1") if k == 1 else tuple(str(i) for i in range(k))
     return Model(name, "source", ("x",), ("raw", "prediction"), types, ops, source, features, labels)
-
-
-def integer_ranges(features: tuple[Feature, ...]) -> Array:
-    """(F,) bool: whether the training range of a feature has whole ends, so that its data may be integers."""
-    return np.array([f.low is None or (f.low.is_integer() and (f.high or 0.0).is_integer()) for f in features])

@@ -34,13 +34,6 @@ class FloatGap:
         return f"on {self.vectors} vectors: worst relative difference to the float net {self.relative:.2g}"
 
 
-def float_gap(source: Model, x: Array, y: Array) -> FloatGap:
-    """The float net on ``x`` (N, *shape) against ``y``, what the C gives."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        real = evaluate(source, {source.inputs[0]: x})[source.outputs[0]]
-    return gap_between(real, y)
-
-
 def float_gaps(source: Model, x: Sequence[Array], y: Sequence[Array]) -> FloatGap:
     """The float net on inputs ``x`` against outputs ``y``, (N, *shape) for each: the worst of the outputs."""
     with np.errstate(over="ignore", invalid="ignore"):

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field
 
 Role = Literal["table", "code", "arena"]
-Address = Annotated[int, Field(ge=0, lt=1 << 32, strict=True)]
 Word = Annotated[int, Field(ge=0, lt=1 << 32, multiple_of=4, strict=True)]
 Bytes = Annotated[int, Field(ge=0, lt=1 << 32, multiple_of=4, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]

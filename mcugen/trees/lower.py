@@ -47,8 +47,6 @@ from mcugen.trees.signals import InputSpec
 from mcugen.trees.source import Average, Decide, Link, TreeEnsemble
 from mcugen.trees.tables import TreeTables, make_tables
 
-OUTPUTS = ("raw", "class", "proba")
-
 
 @dataclass(frozen=True, slots=True)
 class TreeOptions:

@@ -25,7 +25,7 @@ from mcugen.core.types import Array, DType, Model
 from mcugen.emit.sources import sources_of
 from mcugen.errors import McugenError, UnsupportedError
 from mcugen.exported import open_folder
-from mcugen.nn.float_gap import float_gap
+from mcugen.nn.float_gap import float_gaps
 from mcugen.nn.floats import lower_floats
 from mcugen.nn.passes import simplify
 from mcugen.verify.hostbuild import find_host_compiler
@@ -285,13 +285,13 @@ def test_the_distance_to_the_float_net() -> None:
     source, machine = lowered(NETS["signal"]())
     x = samples(NETS["signal"]())
     y = evaluate(machine, {machine.inputs[0]: x})[machine.outputs[0]]
-    assert float_gap(source, x, y).relative < 1e-5
+    assert float_gaps(source, [x], [y]).relative < 1e-5
     wrong = y.copy()
     wrong[7] *= 1.25
-    gap = float_gap(source, x, wrong)
+    gap = float_gaps(source, [x], [wrong])
     assert gap.relative == pytest.approx(0.25, rel=1e-4)
     assert gap.vectors == len(x)
-    far = float_gap(source, np.full_like(x, 3e38), np.full_like(y, np.inf))
+    far = float_gaps(source, [np.full_like(x, 3e38)], [np.full_like(y, np.inf)])
     assert (far.vectors, far.relative) == (0, 0.0)
 
 

@@ -22,6 +22,7 @@ from mcugen.nn.ops.fpool import FPool
 from mcugen.nn.ops.frecurrent import FGru, FLstm
 from mcugen.nn.ops.fscale import FScale
 from mcugen.nn.ops.fsoftmax import FSoftmax
+from mcugen.nn.ops.window import physical
 from mcugen.nn.source import Activation, Conv, Gru, Lstm, Pool, Softmax
 
 X, Y = ("x",), ("y",)
@@ -207,7 +208,7 @@ def test_emitted_c(tmp_path: Path) -> None:
         op = pool(kind, i, planar=i != 3)[0]
         values = floats(i, 60)
         values[7] = np.nan if i % 2 else -np.inf
-        cases.append(Case(op, (values.reshape(op.image_shape),)))
+        cases.append(Case(op, (values.reshape(physical(op.in_shape, op.planar)),)))
     cases.append(Case(FSoftmax(X, Y, LOC, 3, 7), (floats(2, 3, 7, size=30.0),)))
     for i, (inputs, hidden, steps) in enumerate([(1, 1, 2), (3, 5, 4)]):
         cases += [Case(op, (floats(i, steps, inputs),)) for op, _ in recurrent(i, inputs, hidden, steps, i > 0)]

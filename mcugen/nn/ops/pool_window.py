@@ -9,7 +9,6 @@ import numpy as np
 from mcugen.core.op import Cost
 from mcugen.core.types import Array
 from mcugen.nn.ops.kernel_call import Fields
-from mcugen.nn.ops.window import physical
 
 Shape3 = tuple[int, int, int]
 
@@ -77,11 +76,6 @@ class PoolWindow:
             per_axis.append(((taps >= low) & (taps < high)).sum(axis=1))
         return np.asarray(per_axis[0][:, None] * per_axis[1][None, :], np.int64)
 
-    @property
-    def image_shape(self) -> tuple[int, ...]:
-        """The shape of the input in memory."""
-        return physical(self.in_shape, self.planar)
-
     def image(self, x: Array) -> Array:
         """(N, *physical) to (N, C, H, W)."""
         c, h, w = self.in_shape
@@ -92,11 +86,6 @@ class PoolWindow:
     def layout(self, y: Array) -> Array:
         """(N, C, OH, OW) to (N, *physical)."""
         return np.ascontiguousarray(y if self.planar else y.transpose(0, 2, 3, 1))
-
-    def image_of_result(self, y: Array) -> Array:
-        """(N, *physical) of a result to (N, C, OH, OW)."""
-        c, oh, ow = self.out_shape
-        return y.reshape(-1, c, oh, ow) if self.planar else y.reshape(-1, oh, ow, c).transpose(0, 3, 1, 2)
 
     def taps(self, x: Array, outside: float) -> list[Array]:
         """For each kernel row and column the view (N, C, OH, OW) of x (N, C, H, W); ``outside`` beyond it."""
