@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from scipy import signal
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "dsp"))
 from block_rig import Board, board, run_on_board
 from filter_cases import Biquad, Fir, biquad_op, fir_op, quantized, signals

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import atexit
 import re
 import shutil
 import subprocess
-import tempfile
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+from bare_core import CORTEX_M7, GCC, RUNTIME, WARNINGS, BlockCounter, Core, temporary
 from filter_cases import Biquad, Fir
-from push_rig import BUILDS, CORTEX_M7, RUNTIME, SOURCES, WARNINGS
+from push_rig import BUILDS, SOURCES
 
 from mcugen.core.op import Names
 from mcugen.dsp.ops import FirQ15
@@ -52,8 +50,7 @@ def shape_of(op: Fir | Biquad) -> tuple[int, int, int]:
 
 @cache
 def _runner(build: str) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="mcg-blocks-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = temporary("mcg-blocks-")
     compiler, *flags = BUILDS[build]
     paths = [str(Path(__file__).with_name("block_runner.c")), *map(str, SOURCES)]
     command = [compiler, *WARNINGS, *flags, f"-I{RUNTIME / 'include'}", *paths, "-o", str(folder / "runner")]
@@ -97,36 +94,12 @@ def builds() -> list[str]:
 
 
 class Board:
-    """Functions of an ELF under unicorn; counts their instructions by blocks."""
-
-    RAM, STOP = 0x2000_0000, 0x0FFF_0000
+    """Functions of an ELF file on an emulated core that counts their instructions."""
 
     def __init__(self, elf: Path) -> None:
-        import capstone  # noqa: PLC0415
-        import unicorn  # noqa: PLC0415
-        from elftools.elf.elffile import ELFFile  # noqa: PLC0415
-        from unicorn import arm_const as arm  # noqa: PLC0415
-
-        self._arm = arm
-        u = self._u = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB)
-        u.ctl_set_cpu_model(arm.UC_CPU_ARM_MAX)
-        u.reg_write(arm.UC_ARM_REG_C1_C0_2, u.reg_read(arm.UC_ARM_REG_C1_C0_2) | 0xF << 20)
-        u.reg_write(arm.UC_ARM_REG_FPEXC, 1 << 30)
-        for base, size in ((0x0800_0000, 1 << 20), (self.RAM, 8 << 20), (self.STOP, 4096)):
-            u.mem_map(base, size)
-        u.mem_write(self.STOP, b"\x00\xbf" * 8)
-        with elf.open("rb") as f:
-            image = ELFFile(f)
-            for segment in image.iter_segments():
-                if segment["p_type"] == "PT_LOAD" and segment["p_filesz"]:
-                    u.mem_write(segment["p_vaddr"], segment.data())
-            table = image.get_section_by_name(".symtab")
-            self._address = {s.name: s["st_value"] & ~1 for s in table.iter_symbols()}
-        self._decoder = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
-        self._lengths: dict[tuple[int, int], int] = {}
-        self._blocks: Counter[tuple[int, int]] = Counter()
-        self._free = self.RAM
-        u.hook_add(unicorn.UC_HOOK_BLOCK, lambda _u, a, n, _d: self._blocks.update(((a, n),)))
+        self._core = Core(elf)
+        self._counter = BlockCounter(self._core)
+        self._free = self._core.RAM
 
     @classmethod
     def build(cls, folder: Path, sources: Sequence[Path], flags: Sequence[str]) -> Board:
@@ -136,58 +109,41 @@ class Board:
         text = ". = 0x08000000; .text : { KEEP(*(.text*)) *(.rodata*) } /DISCARD/ : { *(.ARM.exidx*) }"
         script.write_text(f"SECTIONS {{ {text} {ram} }}\n", encoding="utf-8")
         link = ["-nostartfiles", "-Wl,-e,0", "-Wl,--build-id=none", f"-Wl,-T,{script}", "-o", str(elf)]
-        subprocess.run(["arm-none-eabi-gcc", *CORTEX_M7, *flags, *map(str, sources), *link], check=True)
+        subprocess.run([GCC, *CORTEX_M7, *flags, *map(str, sources), *link], check=True)
         return cls(elf)
 
     def reset(self) -> None:
         """Forgets what ``place`` has placed."""
-        self._free = self.RAM
+        self._free = self._core.RAM
 
     def place(self, data: bytes) -> int:
         """The address of a copy in RAM, aligned to 8, with canaries round it."""
         at = self._free + 64
-        self._u.mem_write(at - 64, b"\xa5" * 64 + data + b"\xa5" * 64)
+        self._core.write(at - 64, b"\xa5" * 64 + data + b"\xa5" * 64)
         self._free = (at + len(data) + 64 + 7) & ~7
         return at
 
     def write(self, at: int, data: bytes) -> None:
         """Bytes to RAM."""
-        self._u.mem_write(at, data)
+        self._core.write(at, data)
 
     def read(self, at: int, size: int) -> bytes:
         """``size`` bytes of RAM; the canaries round them must be whole."""
         for start in (at - 64, at + size):
-            assert bytes(self._u.mem_read(start, 64)) == b"\xa5" * 64, "written past a buffer"
-        return bytes(self._u.mem_read(at, size))
+            assert self._core.read(start, 64) == b"\xa5" * 64, "written past a buffer"
+        return self._core.read(at, size)
 
     def call(self, function: str, *arguments: int) -> int:
         """Instructions from the entry to the return, of a call with integer arguments and pointers."""
-        u, arm = self._u, self._arm
-        top = self.RAM + (7 << 20) - 256
-        u.reg_write(arm.UC_ARM_REG_SP, top)
-        u.reg_write(arm.UC_ARM_REG_LR, self.STOP | 1)
-        for i, value in enumerate(arguments):
-            if i < 4:
-                u.reg_write(arm.UC_ARM_REG_R0 + i, value)
-            else:
-                u.mem_write(top + 4 * (i - 4), value.to_bytes(4, "little"))
-        self._blocks.clear()
-        u.emu_start(self._address[function] | 1, self.STOP, count=_LIMIT)
-        return sum(n * self._length(k) for k, n in self._blocks.items() if k[0] != self.STOP)
-
-    def _length(self, block: tuple[int, int]) -> int:
-        if block not in self._lengths:
-            decoded = list(self._decoder.disasm_lite(bytes(self._u.mem_read(*block)), block[0]))
-            assert sum(size for _, size, _, _ in decoded) == block[1]
-            self._lengths[block] = len(decoded)
-        return self._lengths[block]
+        self._counter.clear()
+        self._core.call(function, *arguments, room=(9 << 20) + 256, limit=_LIMIT)
+        return self._counter.total()
 
 
 @cache
 def board(*flags: str) -> Board:
     """The kernels of the runtime, built with ``flags``, -O2 by default."""
-    folder = Path(tempfile.mkdtemp(prefix="mcg-blocks-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = temporary("mcg-blocks-")
     options = [*(flags or ("-O2",)), *WARNINGS, "-ffreestanding", f"-I{RUNTIME / 'include'}"]
     return Board.build(folder, SOURCES, options)
 

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import atexit
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pytest
+from bare_core import BOARD_PUT, HOST_PUT, RUNTIME, SANITIZE, WARNINGS, Core, linked, objects, results_of
 
 from mcugen.core.op import MachineOp, Names
 from mcugen.core.types import DType, Loc
 from mcugen.ctext.arrays import array_rows
-from mcugen.resources import resource_dir
 
-RUNTIME = resource_dir("runtime_c")
 SOURCES = sorted(p for name in ("filter*", "chain", "quantize") for p in (RUNTIME / "src").glob(f"mcg_{name}.c"))
-WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
-SANITIZE = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 BUILDS = {
     "sanitized": ("gcc", *SANITIZE),
     "clang": ("clang", "-O2"),
     "plain": ("gcc", "-O3", "-std=gnu11", "-DMCG_PLAIN"),
 }
-CORTEX_M7 = ["-mcpu=cortex-m7", "-mthumb", "-mfpu=fpv5-d16", "-mfloat-abi=hard"]
 LOC = Loc("filter.toml", "filter[0]")
 _CTYPES = {t.np: t.ctype for t in DType}
 
@@ -92,17 +85,7 @@ static void get(void *p, size_t n) { memcpy(p, input + input_at, n); input_at +=
 uint8_t input[1 << 20];
 uint32_t input_at;
 """
-_HOST_PUT = """#include <stdio.h>
-static void put(const void *p, size_t n) { fwrite(p, 1, n, stdout); }
-"""
 _HOST_MAIN = "if (fread(input, 1, sizeof input, stdin) == 0) { return 3; }"
-_BOARD_PUT = """extern uint8_t results[1 << 20];
-extern uint32_t result_bytes;
-uint8_t results[1 << 20];
-uint32_t result_bytes;
-int main(void);
-static void put(const void *p, size_t n) { memcpy(results + result_bytes, p, n); result_bytes += (uint32_t)n; }
-"""
 
 
 def _program(cases: Sequence[Case], put: str, main: str = "") -> str:
@@ -115,15 +98,8 @@ def _program(cases: Sequence[Case], put: str, main: str = "") -> str:
 
 @cache
 def _objects(build: str) -> tuple[str, ...]:
-    folder = Path(tempfile.mkdtemp(prefix="mcg-push-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     compiler, *flags = BUILDS[build]
-    objects = []
-    for source in SOURCES:
-        objects.append(str(folder / f"{source.stem}.o"))
-        command = [compiler, *WARNINGS, *flags, f"-I{RUNTIME / 'include'}", "-c", str(source), "-o", objects[-1]]
-        subprocess.run(command, check=True)
-    return tuple(objects)
+    return objects(SOURCES, compiler, flags)
 
 
 def _input(cases: Sequence[Case]) -> bytes:
@@ -133,7 +109,7 @@ def _input(cases: Sequence[Case]) -> bytes:
 def check_c(cases: Sequence[Case], folder: Path, builds: Sequence[str] = tuple(BUILDS)) -> None:
     """Every build of the emitted C gives the bits of ``eval``, in place too where the op allows it."""
     source = folder / "cases.c"
-    source.write_text(_program(cases, _HOST_PUT, _HOST_MAIN), encoding="utf-8")
+    source.write_text(_program(cases, HOST_PUT, _HOST_MAIN), encoding="utf-8")
     for build in builds:
         compiler, *flags = BUILDS[build]
         if shutil.which(compiler) is None:
@@ -148,43 +124,9 @@ def check_c(cases: Sequence[Case], folder: Path, builds: Sequence[str] = tuple(B
 
 def check_board(cases: Sequence[Case], folder: Path, flags: Sequence[str] = ("-O2",)) -> None:
     """The emitted C, cross-compiled with the DSP instructions, on an emulated Cortex-M7 gives the bits of ``eval``."""
-    compiler = shutil.which("arm-none-eabi-gcc")
-    if compiler is None:
-        pytest.skip("no arm-none-eabi-gcc")
-    source, script, elf = (folder / n for n in ("board.c", "board.ld", "board.elf"))
-    source.write_text(_program(cases, _BOARD_PUT), encoding="utf-8")
-    ram = ".bss 0x20000000 : { *(.bss*) *(COMMON) }"
-    text = ".text 0x08000000 : { *(.text*) *(.rodata*) } /DISCARD/ : { *(.ARM.exidx*) }"
-    script.write_text(f"SECTIONS {{ {text} {ram} .data : {{ *(.data*) }} }}\n", encoding="utf-8")
-    options = [*CORTEX_M7, *flags, *WARNINGS, "-std=gnu11", f"-I{RUNTIME / 'include'}"]
-    link = ["-ffunction-sections", "-Wl,--gc-sections", "-nostartfiles", "-Wl,-e,main", f"-Wl,-T,{script}"]
-    subprocess.run([compiler, *options, *link, str(source), *map(str, SOURCES), "-o", str(elf)], check=True)
-    _compare(cases, _emulated(elf, _input(cases)), "board")
-
-
-def _emulated(elf: Path, data: bytes) -> bytes:
-    import unicorn  # noqa: PLC0415
-    from elftools.elf.elffile import ELFFile  # noqa: PLC0415
-    from unicorn import arm_const as arm  # noqa: PLC0415
-
-    u = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB)
-    u.ctl_set_cpu_model(arm.UC_CPU_ARM_MAX)
-    for base, size in ((0x0800_0000, 4 << 20), (0x2000_0000, 8 << 20), (0x0FFF_0000, 4096)):
-        u.mem_map(base, size)
-    u.reg_write(arm.UC_ARM_REG_C1_C0_2, u.reg_read(arm.UC_ARM_REG_C1_C0_2) | 0xF << 20)
-    u.reg_write(arm.UC_ARM_REG_FPEXC, 0x4000_0000)
-    with elf.open("rb") as f:
-        image = ELFFile(f)
-        for segment in image.iter_segments():
-            if segment["p_type"] == "PT_LOAD" and segment["p_filesz"]:
-                u.mem_write(segment["p_vaddr"], segment.data())
-        symbols = {s.name: s["st_value"] for s in image.get_section_by_name(".symtab").iter_symbols()}
-    u.mem_write(symbols["input"], data)
-    u.reg_write(arm.UC_ARM_REG_SP, 0x2000_0000 + (8 << 20) - 64)
-    u.reg_write(arm.UC_ARM_REG_LR, 0x0FFF_0001)
-    u.emu_start(symbols["main"] | 1, 0x0FFF_0000)
-    n = int.from_bytes(u.mem_read(symbols["result_bytes"], 4), "little")
-    return bytes(u.mem_read(symbols["results"], n))
+    core = Core(linked(_program(cases, BOARD_PUT), SOURCES, folder, flags))
+    core.write(core.address["input"], _input(cases))
+    _compare(cases, results_of(core), "board")
 
 
 def _compare(cases: Sequence[Case], output: bytes, build: str) -> None:

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bare_core import RUNTIME
 from feature_cases import LOC, specs
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from window_rig import RUNTIME, Case, check_board, check_host, run_text
+from window_rig import Case, check_board, check_host, run_text
 
 from mcugen.core.types import DType, TensorType
 from mcugen.dsp.float_features import FLOAT_KINDS

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bare_core import RUNTIME
 from feature_cases import LOC, cases, op_of, oracle
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from window_rig import RUNTIME, Case, check_board, check_host, run_text
+from window_rig import Case, check_board, check_host, run_text
 
 from mcugen.core.types import DType, TensorType
 from mcugen.dsp.feature_plan import SUM_KINDS, IntFeature, band_norm, fit_shift, plan_feature

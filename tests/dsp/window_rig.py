@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,22 +11,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bare_core import BOARD_PUT, HOST_PUT, RUNTIME, SANITIZE, WARNINGS, Core, linked, objects, results_of
 
 from mcugen.core.op import MachineOp, Names
 from mcugen.core.types import DType
 from mcugen.ctext.arrays import array_rows
-from mcugen.resources import resource_dir
 
-RUNTIME = resource_dir("runtime_c")
-SOURCES = [str(RUNTIME / "src" / f"mcg_{n}.c") for n in ("window", "features", "features_float")]
-WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
+SOURCES = [RUNTIME / "src" / f"mcg_{n}.c" for n in ("window", "features", "features_float")]
 BUILDS = {
-    "sanitized": ("gcc", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
+    "sanitized": ("gcc", *SANITIZE),
     "clang": ("clang", "-O2"),
     "plain": ("gcc", "-O3", "-std=gnu11", "-march=native", "-DMCG_PLAIN"),
 }
 BOARDS = {"dsp": ("-O2",), "plain": ("-Os", "-DMCG_PLAIN")}
-CORTEX_M7 = ["-mcpu=cortex-m7", "-mthumb", "-mfpu=fpv5-d16", "-mfloat-abi=hard", "-std=gnu11"]
 _CTYPES = {t.np: t.ctype for t in DType}
 
 
@@ -78,18 +73,6 @@ def _case_text(i: int, case: Case, includes: set[str]) -> tuple[str, str]:
     return "\n".join(lines), f"run_{i}();"
 
 
-_HOST = """#include <stdio.h>
-#include <string.h>
-static void put(const void *p, size_t n) { fwrite(p, 1, n, stdout); }
-"""
-_BOARD = """#include <string.h>
-uint8_t results[4 << 20];
-uint32_t result_bytes;
-int main(void);
-static void put(const void *p, size_t n) { memcpy(results + result_bytes, p, n); result_bytes += (uint32_t)n; }
-"""
-
-
 def _program(cases: Sequence[Case], put: str) -> str:
     includes: set[str] = set()
     texts = [_case_text(i, c, includes) for i, c in enumerate(cases)]
@@ -125,21 +108,14 @@ def _compare(cases: Sequence[Case], output: bytes, build: str) -> None:
 @cache
 def _objects(build: str) -> tuple[str, ...]:
     """The kernels by one build, once a session."""
-    folder = Path(tempfile.mkdtemp(prefix="mcg-window-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     compiler, *flags = BUILDS[build]
-    objects = []
-    for source in SOURCES:
-        objects.append(str(folder / f"{Path(source).stem}.o"))
-        command = [compiler, *WARNINGS, *flags, f"-I{RUNTIME / 'include'}", "-c", source, "-o", objects[-1]]
-        subprocess.run(command, check=True)
-    return tuple(objects)
+    return objects(SOURCES, compiler, flags)
 
 
 def check_host(cases: Sequence[Case], folder: Path, builds: Sequence[str] = tuple(BUILDS)) -> None:
     """Every build of the emitted C gives the bits of ``eval``."""
     source = folder / "cases.c"
-    source.write_text(_program(cases, _HOST), encoding="utf-8")
+    source.write_text(_program(cases, HOST_PUT), encoding="utf-8")
     for build in builds:
         compiler, *flags = BUILDS[build]
         if shutil.which(compiler) is None:
@@ -171,49 +147,17 @@ def check_board(cases: Sequence[Case], folder: Path, builds: Sequence[str] = tup
 
 def run_board(cases: Sequence[Case], folder: Path, *flags: str, count: bool = False) -> tuple[bytes, dict[str, int]]:
     """What the emulated board writes, and (with ``count``) the instructions by function."""
-    compiler = shutil.which("arm-none-eabi-gcc")
-    if compiler is None:
-        pytest.skip("no arm-none-eabi-gcc")
-    source, script, elf = (folder / n for n in ("board.c", "board.ld", "board.elf"))
-    source.write_text(_program(cases, _BOARD), encoding="utf-8")
-    text = ".text 0x08000000 : { *(.text*) *(.rodata*) } /DISCARD/ : { *(.ARM.exidx*) }"
-    script.write_text(
-        f"SECTIONS {{ {text} .bss 0x20000000 : {{ *(.bss*) *(COMMON) }} .data : {{ *(.data*) }} }}\n", encoding="utf-8"
-    )
-    link = ["-ffunction-sections", "-Wl,--gc-sections", "-nostartfiles", "-Wl,-e,main", f"-Wl,-T,{script}"]
-    command = [compiler, *WARNINGS, *CORTEX_M7, *flags, *link, f"-I{RUNTIME / 'include'}", str(source), *SOURCES]
-    subprocess.run([*command, "-o", str(elf)], check=True)
-    return _emulated(elf, count)
-
-
-def _emulated(elf: Path, count: bool) -> tuple[bytes, dict[str, int]]:
-    unicorn = pytest.importorskip("unicorn")
-    elffile = pytest.importorskip("elftools.elf.elffile")
-    arm = unicorn.arm_const
-    u = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB)
-    u.ctl_set_cpu_model(arm.UC_CPU_ARM_MAX)
-    for base, size in ((0x0800_0000, 8 << 20), (0x2000_0000, 16 << 20), (0x0FFF_0000, 4096)):
-        u.mem_map(base, size)
-    u.reg_write(arm.UC_ARM_REG_C1_C0_2, u.reg_read(arm.UC_ARM_REG_C1_C0_2) | 0xF << 20)
-    u.reg_write(arm.UC_ARM_REG_FPEXC, 0x4000_0000)
-    with elf.open("rb") as f:
-        image = elffile.ELFFile(f)
-        for segment in image.iter_segments():
-            if segment["p_type"] == "PT_LOAD" and segment["p_filesz"]:
-                u.mem_write(segment["p_vaddr"], segment.data())
-        symbols = list(image.get_section_by_name(".symtab").iter_symbols())
-    address = {s.name: s["st_value"] for s in symbols}
-    functions = sorted((s["st_value"] & ~1, s.name) for s in symbols if s["st_info"]["type"] == "STT_FUNC")
+    core = Core(linked(_program(cases, BOARD_PUT), SOURCES, folder, flags))
     seen: dict[int, int] = {}
     if count:
-        u.hook_add(unicorn.UC_HOOK_CODE, lambda _u, a, _n, _d: seen.update({a: seen.get(a, 0) + 1}))
-    u.reg_write(arm.UC_ARM_REG_SP, 0x2000_0000 + (16 << 20) - 64)
-    u.reg_write(arm.UC_ARM_REG_LR, 0x0FFF_0001)
-    u.emu_start(address["main"] | 1, 0x0FFF_0000)
-    n = int.from_bytes(u.mem_read(address["result_bytes"], 4), "little")
-    instructions: dict[str, int] = {}
+        unicorn = pytest.importorskip("unicorn")
+        core.uc.hook_add(unicorn.UC_HOOK_CODE, lambda _u, a, _n, _d: seen.update({a: seen.get(a, 0) + 1}))
+    output = results_of(core)
+    functions = sorted((core.address[name], name) for name in core.size)
     starts = np.array([a for a, _ in functions])
+    instructions: dict[str, int] = {}
     for a, times in seen.items():
-        name = functions[int(np.searchsorted(starts, a, side="right")) - 1][1]
-        instructions[name] = instructions.get(name, 0) + times
-    return bytes(u.mem_read(address["results"], n)), instructions
+        if a != core.STOP:
+            name = functions[int(np.searchsorted(starts, a, side="right")) - 1][1]
+            instructions[name] = instructions.get(name, 0) + times
+    return output, instructions

@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
-from kernel_rigs import RUNTIME, WARNINGS, HostOp, in_shape, out_shape
+from bare_core import RUNTIME, WARNINGS
+from kernel_rigs import HostOp, in_shape, out_shape
 
 from mcugen.core.op import Names
 from mcugen.core.types import DType, QParams, TensorType

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import atexit
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pytest
+from bare_core import BOARD_PUT, HOST_PUT, RUNTIME, SANITIZE, WARNINGS, Core, linked, objects, results_of
 
 from mcugen.core.op import MachineOp, Names
 from mcugen.core.types import DType, Loc, QParams, TensorType
 from mcugen.ctext.arrays import array_rows
-from mcugen.resources import resource_dir
 
-RUNTIME = resource_dir("runtime_c")
-WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
-SANITIZE = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 BUILDS = {
     "sanitized": ("gcc", *SANITIZE),
     "clang": ("clang", "-O2"),
@@ -48,16 +42,12 @@ OTHERS = ("mcg_scores.c", "mcg_features.c", "mcg_features_float.c")
 
 @cache
 def _objects(build: str) -> tuple[str, ...]:
-    folder = Path(tempfile.mkdtemp(prefix="mcg-plain-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     compiler, *flags = BUILDS[build]
-    sources = [*sorted((RUNTIME / "src").glob("mcg_nn_*.c")), *(RUNTIME / "src" / f for f in OTHERS)]
-    objects = []
-    for source in sources:
-        objects.append(str(folder / f"{source.stem}.o"))
-        command = [compiler, *WARNINGS, *flags, f"-I{RUNTIME / 'include'}", "-c", str(source), "-o", objects[-1]]
-        subprocess.run(command, check=True)
-    return tuple(objects)
+    return objects(_sources(), compiler, flags)
+
+
+def _sources() -> list[Path]:
+    return [*sorted((RUNTIME / "src").glob("mcg_nn_*.c")), *(RUNTIME / "src" / f for f in OTHERS)]
 
 
 def _literals(x: np.ndarray) -> str:
@@ -96,18 +86,6 @@ def _case_text(i: int, case: Case, includes: set[str], definitions: list[str], b
         body += [f"memcpy({results[0]}, {args[k]}, sizeof {args[k]});", call, writes[0]]
 
 
-_HOST_PUT = """#include <stdio.h>
-#include <string.h>
-static void put(const void *p, size_t n) { fwrite(p, 1, n, stdout); }
-"""
-_BOARD_PUT = """#include <string.h>
-uint8_t results[1 << 20];
-uint32_t result_bytes;
-int main(void);
-static void put(const void *p, size_t n) { memcpy(results + result_bytes, p, n); result_bytes += (uint32_t)n; }
-"""
-
-
 def _program(cases: Sequence[Case], put: str) -> str:
     includes: set[str] = set()
     definitions: list[str] = []
@@ -121,7 +99,7 @@ def _program(cases: Sequence[Case], put: str) -> str:
 def check_c(cases: Sequence[Case], folder: Path, builds: Sequence[str] = tuple(BUILDS)) -> None:
     """Every build of the emitted C gives the bits of ``eval``, in place too where the op allows it."""
     source = folder / "cases.c"
-    source.write_text(_program(cases, _HOST_PUT), encoding="utf-8")
+    source.write_text(_program(cases, HOST_PUT), encoding="utf-8")
     for build in builds:
         compiler, *flags = BUILDS[build]
         if shutil.which(compiler) is None:
@@ -147,44 +125,8 @@ def _compare(cases: Sequence[Case], output: bytes, build: str) -> None:
 
 def check_board(cases: Sequence[Case], folder: Path) -> None:
     """The emitted C, cross-compiled with the DSP instructions, on an emulated Cortex-M7 gives the bits of ``eval``."""
-    compiler = shutil.which("arm-none-eabi-gcc")
-    if compiler is None:
-        pytest.skip("no arm-none-eabi-gcc")
-    source, script, elf = (folder / n for n in ("board.c", "board.ld", "board.elf"))
-    source.write_text(_program(cases, _BOARD_PUT), encoding="utf-8")
-    ram = ".bss 0x20000000 : { *(.bss*) *(COMMON) }"
-    text = ".text 0x08000000 : { *(.text*) *(.rodata*) } /DISCARD/ : { *(.ARM.exidx*) }"
-    script.write_text(f"SECTIONS {{ {text} {ram} .data : {{ *(.data*) }} }}\n", encoding="utf-8")
-    sources = [*sorted((RUNTIME / "src").glob("mcg_nn_*.c")), *(RUNTIME / "src" / f for f in OTHERS)]
-    flags = ["-mcpu=cortex-m7", "-mthumb", "-mfpu=fpv5-d16", "-mfloat-abi=hard", "-O2", *WARNINGS, "-std=gnu11"]
-    link = ["-ffunction-sections", "-Wl,--gc-sections", "-nostartfiles", "-Wl,-e,main", f"-Wl,-T,{script}"]
-    paths = [str(source), *map(str, sources)]
-    subprocess.run([compiler, *flags, *link, f"-I{RUNTIME / 'include'}", *paths, "-o", str(elf)], check=True)
-    _compare(cases, _emulated(elf), "board")
-
-
-def _emulated(elf: Path) -> bytes:
-    import unicorn  # noqa: PLC0415
-    from elftools.elf.elffile import ELFFile  # noqa: PLC0415
-    from unicorn import arm_const as arm  # noqa: PLC0415
-
-    u = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB)
-    u.ctl_set_cpu_model(arm.UC_CPU_ARM_MAX)
-    for base, size in ((0x0800_0000, 4 << 20), (0x2000_0000, 8 << 20), (0x0FFF_0000, 4096)):
-        u.mem_map(base, size)
-    u.reg_write(arm.UC_ARM_REG_C1_C0_2, u.reg_read(arm.UC_ARM_REG_C1_C0_2) | 0xF << 20)
-    u.reg_write(arm.UC_ARM_REG_FPEXC, 0x4000_0000)
-    with elf.open("rb") as f:
-        image = ELFFile(f)
-        for segment in image.iter_segments():
-            if segment["p_type"] == "PT_LOAD" and segment["p_filesz"]:
-                u.mem_write(segment["p_vaddr"], segment.data())
-        symbols = {s.name: s["st_value"] for s in image.get_section_by_name(".symtab").iter_symbols()}
-    u.reg_write(arm.UC_ARM_REG_SP, 0x2000_0000 + (8 << 20) - 64)
-    u.reg_write(arm.UC_ARM_REG_LR, 0x0FFF_0001)
-    u.emu_start(symbols["main"] | 1, 0x0FFF_0000)
-    n = int.from_bytes(u.mem_read(symbols["result_bytes"], 4), "little")
-    return bytes(u.mem_read(symbols["results"], n))
+    elf = linked(_program(cases, BOARD_PUT), _sources(), folder, ("-O2",))
+    _compare(cases, results_of(Core(elf)), "board")
 
 
 def _same_bits(found: bytes, y: np.ndarray, where: str) -> None:

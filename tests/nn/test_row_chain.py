@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bare_core import RUNTIME, SANITIZE, WARNINGS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from machine_nets import Image as Value
 from machine_nets import Maker
-from plain_rig import RUNTIME, SANITIZE, WARNINGS, Case, _objects, check_board, check_c
+from plain_rig import Case, _objects, check_board, check_c
 
 from mcugen.core.op import Names
 from mcugen.core.passes import check_model, evaluate
