@@ -19,8 +19,8 @@ from mcugen.core.ports import element_type, row_layout
 from mcugen.core.types import Array
 from mcugen.emulate.elf import region_at
 from mcugen.emulate.image import UNTOUCHED, BoardModel, Image, due_results
-from mcugen.emulate.toolchain import run_program
 from mcugen.errors import DiffersError, InputError, InternalError
+from mcugen.programs import run_program
 from mcugen.target.board import Board
 
 _TIMEOUT_S = 600

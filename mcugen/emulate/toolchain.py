@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcugen.errors import DoesNotFitError, InputError, InternalError
+from mcugen.programs import is_zig, run_program, version_text, words_of
 from mcugen.target.board import Board
 
 GCC = "arm-none-eabi-gcc"
@@ -67,7 +67,7 @@ def find_cross_compiler(explicit: str | None = None) -> CrossCompiler:
     InputError, with the command that installs one, if there is none.
     """
     if explicit is not None:
-        found = _zig() if explicit == "zig" else _try(_split(explicit))
+        found = _zig() if explicit == "zig" else _try(words_of(explicit, "cross compiler", _INSTALL))
         if found is None:
             raise InputError(explicit, "this cross compiler cannot be started", _INSTALL)
         return found
@@ -144,7 +144,7 @@ def _blame(folder: Path, compiler: CrossCompiler, board: Board, opt: str) -> Non
 def _run(compiler: CrossCompiler, words: Sequence[str], folder: Path) -> str | None:
     """None, or the first complaint."""
     try:
-        code, text = run_program([*compiler.argv, *words], folder, None)
+        code, text = run_program([*compiler.argv, *words], folder)
     except OSError as e:
         return str(e)
     if code == 0:
@@ -154,21 +154,6 @@ def _run(compiler: CrossCompiler, words: Sequence[str], folder: Path) -> str | N
     return first or f"exit code {code} without a message"
 
 
-def run_program(argv: Sequence[str], cwd: Path | None, timeout: float | None) -> tuple[int, str]:
-    """Exit code and output (both streams) of a command; OSError and TimeoutExpired pass through."""
-    done = subprocess.run(
-        list(argv),
-        cwd=cwd,
-        env={**os.environ, "LC_ALL": "C"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=timeout,
-        check=False,
-    )
-    return done.returncode, done.stdout.decode("utf-8", "replace")
-
-
 def _zig() -> CrossCompiler | None:
     if importlib.util.find_spec("ziglang") is None:
         return None
@@ -176,28 +161,8 @@ def _zig() -> CrossCompiler | None:
 
 
 def _try(argv: tuple[str, ...]) -> CrossCompiler | None:
-    try:
-        code, text = run_program([*argv, "--version"], None, 60)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    lines = text.strip().splitlines()
-    if code != 0 or not lines:
-        return None
-    zig = any("zig" in Path(word).name for word in argv)
-    return CrossCompiler("zig" if zig else "gcc", argv, lines[0].strip())
-
-
-def _split(command: str) -> tuple[str, ...]:
-    if Path(command).is_file():  # a path with spaces is one word
-        return (str(Path(command).absolute()),)
-    try:
-        words = tuple(shlex.split(command))
-    except ValueError as e:
-        raise InputError(command, f"not a command: {e}", _INSTALL) from None
-    if not words:
-        raise InputError("cross compiler", "the command is empty", _INSTALL)
-    # The build runs in another folder, where a relative path is lost; a link is not followed (a venv is one).
-    return (str(Path(words[0]).absolute()), *words[1:]) if "/" in words[0] else words
+    text = version_text(argv)
+    return None if text is None else CrossCompiler("zig" if is_zig(argv) else "gcc", argv, text.splitlines()[0].strip())
 
 
 def _version_key(path: Path) -> list[int]:

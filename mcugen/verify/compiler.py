@@ -8,13 +8,13 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from mcugen.errors import InputError, InternalError
+from mcugen.programs import is_zig, run_program, version_text, words_of
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 # No fused multiply-add: the reference rounds after each operation.
@@ -48,7 +48,7 @@ def find_host_compiler(explicit: str | None = None) -> HostCompiler:
     InputError, with the command that installs one, if there is none.
     """
     if explicit is not None:
-        found = _try_command(_split(explicit))
+        found = _try_command(words_of(explicit, "host C compiler", _INSTALL))
         if found is None:
             raise InputError(explicit, "this C compiler cannot be started", _INSTALL)
         return found
@@ -104,28 +104,11 @@ def compile_c(
     raise InternalError(f"host build ({compiler.kind})", complaint)
 
 
-def run_program(
-    argv: Sequence[str], cwd: Path | None, env: Mapping[str, str], timeout: float | None
-) -> tuple[int, str]:
-    """Exit code and output (both streams) of a command; OSError and TimeoutExpired pass through."""
-    done = subprocess.run(
-        list(argv),
-        cwd=cwd,
-        env={**os.environ, **env},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=timeout,
-        check=False,
-    )
-    return done.returncode, done.stdout.decode("utf-8", "replace")
-
-
 def _run(compiler: HostCompiler, flags: Sequence[str], sources: Sequence[str], output: str, folder: Path) -> str | None:
     """None, or the first complaint."""
     argv = [*compiler.argv, *flags, *sources, "-o", output]
     try:
-        code, text = run_program(argv, folder, {"LC_ALL": "C"}, None)
+        code, text = run_program(argv, folder)
     except OSError as e:
         return str(e)
     return None if code == 0 else first_complaint(text) or f"exit code {code} without a message"
@@ -142,28 +125,11 @@ def first_complaint(text: str) -> str:
 
 
 def _try_command(argv: tuple[str, ...]) -> HostCompiler | None:
-    try:
-        code, text = run_program([*argv, "--version"], None, {"LC_ALL": "C"}, 60)
-    except (OSError, subprocess.TimeoutExpired):
+    text = version_text(argv)
+    if text is None:
         return None
-    lines = text.strip().splitlines()
-    if code != 0 or not lines:
-        return None
-    zig = any("zig" in Path(word).name for word in argv)  # zig cc calls itself clang
-    return HostCompiler(argv, "zig" if zig else "clang" if "clang" in text else "gcc", lines[0].strip())
-
-
-def _split(command: str) -> tuple[str, ...]:
-    if Path(command).is_file():  # a path with spaces is one word
-        return (str(Path(command).absolute()),)
-    try:
-        words = tuple(shlex.split(command))
-    except ValueError as e:
-        raise InputError(command, f"not a command: {e}", _INSTALL) from None
-    if not words:
-        raise InputError("host C compiler", "the command is empty", _INSTALL)
-    # The build runs in another folder, where a relative path is lost; a link is not followed (a venv is one).
-    return (str(Path(words[0]).absolute()), *words[1:]) if "/" in words[0] else words
+    kind = "zig" if is_zig(argv) else "clang" if "clang" in text else "gcc"
+    return HostCompiler(argv, kind, text.splitlines()[0].strip())
 
 
 def _inside(name: str) -> PurePosixPath:

@@ -14,7 +14,8 @@ from importlib import resources
 from pathlib import Path
 
 from mcugen.errors import DiffersError, InputError
-from mcugen.verify.compiler import HostCompiler, compile_c, run_program
+from mcugen.programs import run_program
+from mcugen.verify.compiler import HostCompiler, compile_c
 
 # A float that does not fit its integer is undefined too, but gcc has it in no group.
 SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
@@ -69,7 +70,7 @@ def run_golden(program: Path, golden: bytes, timeout: float = 600.0) -> RunResul
     options = f"exitcode={SANITIZER_EXIT}:detect_leaks=0:print_stacktrace=1"
     env = {"ASAN_OPTIONS": options, "UBSAN_OPTIONS": options}
     try:
-        code, output = run_program([str(program), str(path)], program.parent, env, timeout)
+        code, output = run_program([str(program), str(path)], program.parent, timeout, env)
     except subprocess.TimeoutExpired:
         raise DiffersError(program.name, f"the generated C did not end within {timeout:g} s") from None
     return RunResult(code, output)
