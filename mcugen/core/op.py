@@ -32,7 +32,7 @@ class Op(ABC):
 
 
 class SourceOp(Op):
-    """What the user's model means, in float64."""
+    """What the user's model means, in floats: float64 for trees and filters, float32 for nets."""
 
     __slots__ = ()
     level = "source"

@@ -52,6 +52,9 @@ def test_clang_format() -> None:
     run(tool, "--dry-run", "--Werror", *files)
 
 
-@pytest.mark.parametrize("path", [".ci/run", "examples/run.sh", "examples/setup.sh", "tests/run.sh"])
+@pytest.mark.parametrize(
+    "path",
+    [".ci/run", *sorted(str(p.relative_to(ROOT)) for d in ("examples", "tests") for p in ROOT.glob(f"{d}/**/*.sh"))],
+)
 def test_shell_syntax(path: str) -> None:
     run("sh" if not path.startswith(".ci") else "bash", "-n", str(ROOT / path))
