@@ -19,11 +19,20 @@ from mcugen.cli_checks import checks
 from mcugen.cli_options import (
     CalibFiles,
     CalibMethod,
+    Explain,
+    Goal,
+    InputDtype,
+    InputShapes,
     InputType,
+    Int16Layers,
     LeafType,
+    MaxError,
+    MaxFlash,
+    MaxRam,
     Optimize,
     OutFolder,
     Output,
+    OutputKind,
     Places,
     PortPlaces,
     Project,
@@ -49,19 +58,13 @@ app = typer.Typer(
 )
 
 
-Source = Annotated[Path, typer.Argument(help="A LightGBM model.txt or an .onnx file.", show_default=False)]
-Sources = Annotated[
-    list[Path],
-    typer.Argument(help="A LightGBM model.txt or an .onnx file; several share the memories.", show_default=False),
-]
+_SOURCE = "A LightGBM model.txt, an .onnx file, or the .toml of a signal chain"
+Source = Annotated[Path, typer.Argument(help=f"{_SOURCE}.", show_default=False)]
+Sources = Annotated[list[Path], typer.Argument(help=f"{_SOURCE}; several share the memories.", show_default=False)]
 Folder = Annotated[Path, typer.Argument(help="A folder that mcugen exported.", show_default=False)]
 Target = Annotated[str, typer.Option(help="Where to run: host, or a board that an emulator runs.")]
 TargetCompiler = Annotated[
     str | None, typer.Option("--cc", help="C compiler for the target; for a board also: zig, the ziglang package.")
-]
-MaxError = Annotated[float | None, typer.Option(help="What short leaves may cost; a bound above it is refused.")]
-MaxFlash = Annotated[
-    int | None, typer.Option(metavar="BYTES", help="Nets: larger tables for fewer instructions, up to this.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -73,30 +76,26 @@ def export(
     name: Annotated[str | None, typer.Option(help="Prefix of all C names; the file's name by default.")] = None,
     board: Annotated[str, typer.Option(help="A board of `mcugen boards`, or none.")] = "stm32h743",
     spec: SpecFiles = None,
-    input_dtype: Annotated[InputType, typer.Option(help="C type of the inputs.")] = InputType.AUTO,
+    input_dtype: InputDtype = InputType.AUTO,
     float32: Annotated[bool, typer.Option("--float32", help="Nets: float32 instead of int8; needs no data.")] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Nets with LSTM or GRU: one time step a call.")] = False,
-    output: Annotated[Output, typer.Option(help="Scores, class index, or the prediction as float.")] = Output.RAW,
+    output: OutputKind = Output.RAW,
     calib: CalibFiles = None,
-    calib_method: Annotated[CalibMethod, typer.Option(help="How ranges of a net are chosen.")] = CalibMethod.MINMAX,
-    int16: Annotated[list[str] | None, typer.Option(metavar="LAYER", help="Nets: int16 for a layer.")] = None,
-    shape: Annotated[list[str] | None, typer.Option(metavar="NAME=1,3,96,96", help="Shape of a dynamic input.")] = None,
-    optimize: Annotated[
-        Optimize, typer.Option(help="Trees: speed or size. ram: the smallest arena, no tables in RAM.")
-    ] = Optimize.BALANCED,
-    max_ram: Annotated[int | None, typer.Option(metavar="BYTES", help="Nets: the fastest arena up to this.")] = None,
+    calib_method: Annotated[CalibMethod, typer.Option(help="Nets: how ranges are chosen.")] = CalibMethod.MINMAX,
+    int16: Int16Layers = None,
+    shape: InputShapes = None,
+    optimize: Goal = Optimize.BALANCED,
+    max_ram: MaxRam = None,
     max_flash: MaxFlash = None,
     io: PortPlaces = None,
-    leaf: Annotated[LeafType, typer.Option(help="Type of stored leaves.")] = LeafType.INT16,
+    leaf: Annotated[LeafType, typer.Option(help="Trees: the type of stored leaves.")] = LeafType.INT16,
     max_error: MaxError = None,
     place: Places = None,
-    num_iteration: Annotated[int | None, typer.Option(help="Use this many boosting iterations.")] = None,
-    start_iteration: Annotated[int, typer.Option(help="Begin with this boosting iteration.")] = 0,
+    num_iteration: Annotated[int | None, typer.Option(help="LightGBM: use this many boosting iterations.")] = None,
+    start_iteration: Annotated[int, typer.Option(help="LightGBM: begin with this boosting iteration.")] = 0,
     project: Annotated[Project | None, typer.Option(help="Write a whole project around the model.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a file would change.")] = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Print what was compared, and why each symbol stands where it does.")
-    ] = False,
+    explain: Explain = False,
     dump_ir: Annotated[Path | None, typer.Option(help="Write the model after each pass into this folder.")] = None,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Skip the comparison; the files say so.")] = False,
     compiler: Annotated[str | None, typer.Option("--cc", help="Host C compiler for the verification.")] = None,
@@ -143,7 +142,7 @@ def export(
 def run(
     folder: Folder,
     input_file: Annotated[Path, typer.Option("--input", help="Samples, one a row (npy, npz, csv).")],
-    output_file: Annotated[Path, typer.Option("--output", help="Where to write what the C computed (npy).")],
+    output_file: Annotated[Path, typer.Option("--output", help="Where to write what the C computed (npy, npz).")],
     target: Target = "host",
     compiler: TargetCompiler = None,
 ) -> None:

@@ -15,11 +15,14 @@ from mcugen.recipes.prepared import ExportOptions
 
 OutFolder = Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write; the model's name by default.")]
 SpecFiles = Annotated[
-    list[str] | None, typer.Option(metavar="[MODEL=]FILE", help="TOML with scale, offset and missing code per input.")
+    list[str] | None,
+    typer.Option(metavar="[MODEL=]FILE", help="Trees: TOML with scale, offset and missing code of each input."),
 ]
 CalibFiles = Annotated[
     list[str] | None,
-    typer.Option(metavar="[MODEL=]FILE", help="Data (npz, npy, csv): reports the error, finds sensor scales."),
+    typer.Option(
+        metavar="[MODEL=]FILE", help="Data (npz, npy, csv): scales of sensors and of nets, the error on them."
+    ),
 ]
 Places = Annotated[list[str] | None, typer.Option(metavar="SYMBOL=REGION", help="Put a symbol into a memory.")]
 
@@ -87,6 +90,27 @@ class Io(StrEnum):
 
 PortPlaces = Annotated[
     Io | None, typer.Option(help="Nets: x and y have places in the arena (default), or are the caller's alone.")
+]
+InputDtype = Annotated[InputType, typer.Option(help="C type of the inputs; auto: float32 for trees, int8 for nets.")]
+OutputKind = Annotated[Output, typer.Option(help="y: scores, class index, or (trees) the prediction as float.")]
+Int16Layers = Annotated[
+    list[str] | None, typer.Option(metavar="LAYER", help="Nets: int16 for a layer, of this node or value.")
+]
+InputShapes = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=1,3,96,96", help="ONNX: the shape of a dynamic input.")
+]
+Goal = Annotated[
+    Optimize, typer.Option(help="Trees: cycles or flash. ram: the smallest arena of nets, no tables in RAM.")
+]
+MaxRam = Annotated[
+    int | None, typer.Option(metavar="BYTES", help="Nets: the fastest plan whose arena is at most this.")
+]
+MaxFlash = Annotated[
+    int | None, typer.Option(metavar="BYTES", help="Nets: larger tables for fewer instructions, up to this.")
+]
+MaxError = Annotated[float | None, typer.Option(help="Trees: the largest proven error of a score, in its units.")]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Print what was compared, and why each symbol stands where it does.")
 ]
 
 

@@ -103,7 +103,8 @@ class ExportedFolder:
 
     @property
     def batches(self) -> bool:
-        """Whether NAME_run_batch is more than a loop of NAME_run: of trees, which have no arena."""
+        """Whether NAME_run_batch may be more than a loop of NAME_run: for trees, which have no arena. Of these it is
+        where rows go in blocks; the manifest does not say which."""
         arena = any(s["role"] == "arena" for s in self.manifest.get("symbols", []))
         return not arena and not self.state_bytes and len(self.inputs) == len(self.outputs) == 1
 

@@ -45,7 +45,7 @@ class BoardModel:
     ``files``: path -> content of an export. ``board``: the board it was placed for, or None. ``regions``: memory by
     symbol, as placed. ``state_bytes``: of a model with state, which is called by NAME_init and NAME_push; rows are then
     the pushes of one run. ``placed``: inputs and outputs have places in the model's arena, too. ``batches``:
-    NAME_run_batch is more than a loop of NAME_run, and worth a proof of its own.
+    NAME_run_batch may be more than a loop of NAME_run, and gets a proof of its own.
     """
 
     name: str

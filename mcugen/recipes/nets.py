@@ -133,6 +133,10 @@ def refuse_options(model: Model, options: ExportOptions) -> None:
     """Options that mean nothing for a net."""
     if options.spec is not None:
         raise UnsupportedError("--spec", "is for tree models; a net's input scale comes from --calib", "remove it")
+    if options.max_error is not None:
+        raise UnsupportedError("--max-error", "is for trees; the loss of a net is measured on --calib", "remove it")
+    if options.output == "proba":
+        raise UnsupportedError("--output", "proba for a net", "end the net with a Softmax")
     dtype, other = ("float32", "int8") if options.float32 else ("int8", "float32")
     if options.input_dtype not in ("auto", dtype):
         hint = f"use {dtype}, or leave it out"

@@ -45,6 +45,8 @@ def prepare_trees(model: Model, options: ExportOptions, progress: Callable[[str]
         raise UnsupportedError("--max-flash", "is for nets", "choose between code and tables with --optimize")
     if options.io is not None:
         raise UnsupportedError("--io", "is for nets; a tree model has no arena", "remove it")
+    if options.int16:
+        raise UnsupportedError("--int16", "is for layers of nets; --input-dtype int16 is for trees", "remove it")
     spec_file = load_spec(options.spec) if options.spec else None
     calibration = bind_signals(model, ensemble_of(model).forest, spec_file, options.input_dtype, options.calib)
     progress("lowering")

@@ -308,6 +308,8 @@ QUANTIZED = net(
         (QUANTIZED, ["--float32"], 3, "leave out --float32"),
         (NETS["signal"](), ["--float32", "--input-dtype", "int8"], 3, "leave out --float32"),
         (NETS["signal"](), ["--input-dtype", "float32"], 3, "use --float32"),
+        (NETS["signal"](), ["--float32", "--max-error", "1"], 3, "--max-error: is for trees"),
+        (NETS["signal"](), ["--float32", "--output", "proba"], 3, "end the net with a Softmax"),
     ],
 )
 def test_what_does_not_go_together(
@@ -328,11 +330,12 @@ def test_what_does_not_go_together(
     assert not (tmp_path / "out").exists()
 
 
-def test_trees_have_no_such_mode() -> None:
+@pytest.mark.parametrize("option", [{"float32": True}, {"int16": ("layer",)}, {"io": "caller"}, {"max_ram": 9}])
+def test_trees_have_no_such_mode(option: dict[str, Any]) -> None:
     forest = pytest.importorskip("sklearn.tree").DecisionTreeRegressor(max_depth=2)
     x = np.random.default_rng(0).normal(size=(40, 3))
-    with pytest.raises(UnsupportedError, match="is for nets"):
-        mcugen.export(forest.fit(x, x[:, 0]), "unused", float32=True)
+    with pytest.raises(UnsupportedError, match=r"is for (layers of )?nets"):
+        mcugen.export(forest.fit(x, x[:, 0]), "unused", **option)
 
 
 def test_the_command_prints_the_distance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
