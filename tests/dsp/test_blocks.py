@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
-from block_rig import Blocks, board, builds, run_blocks, run_on_board
+from bare_core import RUNTIME, WARNINGS
+from block_rig import Blocks, board, builds, run_blocks, run_on_board, shape_of
 from filter_cases import Biquad, Fir, biquad_op, fir_op, quantized, sections, signals
-from push_rig import same_bits
+from push_rig import LOC, same_bits
 from scipy import signal
 
-from mcugen.dsp.ops import BiquadF32, BiquadQ15, BiquadQ31, BiquadQ63, FirF32, FirQ15, FirQ31
+from mcugen.dsp.ops import BiquadF32, BiquadF64, BiquadQ15, BiquadQ31, BiquadQ63, FirF32, FirQ15, FirQ31
 
 BLOCKS = (1, 2, 3, 4, 7, 16, 64)
 #: Cuts of 200 samples: blocks of one size, the last shorter, and sizes that change.
@@ -42,6 +45,25 @@ def test_any_blocking_on_the_host(build: str) -> None:
         cases += [Blocks(op, x, cut, i % 2 == 1) for i, cut in enumerate(CUTS)]
     for case, y in zip(cases, run_blocks(cases, build), strict=True):
         same_bits(y, case.op.eval(case.x[:, None])[0][:, 0], f"{type(case.op).__name__}, {case.cut[:3]}")
+
+
+def test_sizes_are_those_of_the_headers(tmp_path: Path) -> None:
+    """What the ops take of tables and state is what the headers of their kernels say."""
+    lines = ['#include "mcg_filter_biquad.h"', '#include "mcg_filter_fir.h"']
+    double = BiquadF64(("x",), ("y",), LOC, (0,), 1, np.array([[0.5, 0.0, 0.0, -0.5, 0.0]] * 3), (0,) * 3)
+    for op in [*ops(), double]:
+        (table,), (state,) = op.items("f"), op.state
+        if isinstance(op, Fir):
+            taps, room, _ = shape_of(op)
+            # Even, so that the lines of all channels are aligned.
+            sizes = {f"(MCG_FIR_STATE({taps}u, {room}u) + 1u) / 2u * 2u": state.count}
+        else:
+            macro, n = f"MCG_{type(op).__name__.upper().replace('BIQUAD', 'BIQUAD_')}", len(op.coefficients)
+            sizes = {f"{macro}_TABLE({n}u)": table.count, f"{macro}_STATE({n}u)": state.count}
+        lines += [f'_Static_assert({size} == {count}u, "{size}");' for size, count in sizes.items()]
+    source = tmp_path / "sizes.c"
+    source.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    subprocess.run(["cc", "-fsyntax-only", *WARNINGS, f"-I{RUNTIME / 'include'}", str(source)], check=True)
 
 
 CROSS = pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None, reason="needs arm-none-eabi-gcc")
