@@ -24,7 +24,8 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 from mcugen.core.passes import run_passes
 from mcugen.core.ports import one_each
 from mcugen.core.types import DType, Model
-from mcugen.emit.model import Vectors, items_of, model_files, runtime_files
+from mcugen.emit.model import items_of, model_files, runtime_files
+from mcugen.emit.selftest import Vectors
 from mcugen.emulate.cycles import estimate
 from mcugen.emulate.image import BoardModel, build_image
 from mcugen.emulate.isa import Decoder

@@ -15,9 +15,9 @@ from mcugen.doctor.verbs import check_elf, check_ld
 from mcugen.emit.artifact import Artifact
 from mcugen.emit.files import WriteResult, write, write_once
 from mcugen.emit.manifest import manifest_of
-from mcugen.emit.model import ABI, group_of, model_files, runtime_files
+from mcugen.emit.model import group_of, model_files, runtime_files
 from mcugen.emit.net import arena_ports
-from mcugen.emit.parts import ports_of
+from mcugen.emit.parts import ABI, ports_of
 from mcugen.emit.project import ProjectModel, project_files, project_name
 from mcugen.errors import InputError
 from mcugen.exported import compare, profile, run, verify

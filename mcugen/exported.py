@@ -20,8 +20,7 @@ from mcugen.core.types import Array, DType, Feature
 from mcugen.ctext.idents import check_prefix
 from mcugen.emit.artifact import MANIFEST, SCHEMA, is_safe_path
 from mcugen.emit.files import write_file
-from mcugen.emit.model import ABI, machine_ops
-from mcugen.emit.parts import ports_of
+from mcugen.emit.parts import ABI, machine_ops, ports_of
 from mcugen.emulate.image import BoardModel
 from mcugen.errors import DiffersError, InputError, InternalError, McugenError
 from mcugen.frontends.load import read_bytes

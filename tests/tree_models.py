@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from mcugen.core.passes import run_passes
 from mcugen.core.types import Array, DType, Feature, Loc, Model, Source, TensorType
-from mcugen.emit.model import Vectors, items_of, model_files, runtime_files
+from mcugen.emit.model import items_of, model_files, runtime_files
 from mcugen.emit.parts import ABI
+from mcugen.emit.selftest import Vectors
 from mcugen.emit.sources import sources_of
 from mcugen.target.board import load_board
 from mcugen.target.placement import place

@@ -7,7 +7,7 @@ from mcugen.core.stream import has_state
 from mcugen.core.types import Model
 from mcugen.emit.kernels import HEADER, kernel_items, placement_header, push_item, run_cycles
 from mcugen.emit.net import arena_item, net_header, net_source
-from mcugen.emit.parts import ABI, machine_ops
+from mcugen.emit.parts import machine_ops
 from mcugen.emit.plan_note import note_c, note_of
 from mcugen.emit.render import render
 from mcugen.emit.selftest import Vectors, selftest_text
@@ -88,6 +88,3 @@ def runtime_files(plan: Plan) -> dict[str, str]:
     if plan.board is not None:
         files["mcugen/mcugen.ld"] = fragment_text(plan.board)
     return files
-
-
-__all__ = ["ABI", "Vectors", "group_of", "items_of", "machine_ops", "model_files", "runtime_files"]

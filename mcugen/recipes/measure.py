@@ -8,8 +8,9 @@ import numpy as np
 
 from mcugen.core.passes import evaluate, run_passes
 from mcugen.core.types import Array, Model
-from mcugen.emit.model import Vectors, group_of, model_files, runtime_files
+from mcugen.emit.model import group_of, model_files, runtime_files
 from mcugen.emit.parts import ports_of
+from mcugen.emit.selftest import Vectors
 from mcugen.emulate.cycles import estimate
 from mcugen.emulate.image import BoardModel, build_image
 from mcugen.emulate.isa import Decoder

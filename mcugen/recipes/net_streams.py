@@ -9,8 +9,8 @@ import numpy as np
 from mcugen.core.passes import check_model, evaluate, run_passes
 from mcugen.core.stream import respond
 from mcugen.core.types import Array, Model
-from mcugen.emit.model import Vectors
 from mcugen.emit.parts import machine_ops
+from mcugen.emit.selftest import Vectors
 from mcugen.errors import InternalError, UnsupportedError
 from mcugen.nn.float_gap import gap_between
 from mcugen.nn.floats import lower_floats

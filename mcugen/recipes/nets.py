@@ -14,8 +14,8 @@ from mcugen.core.passes import check_model, run_passes
 from mcugen.core.ports import join_rows
 from mcugen.core.stream import respond
 from mcugen.core.types import Array, DType, Loc, Model, TensorType
-from mcugen.emit.model import Vectors
 from mcugen.emit.parts import machine_ops, ports_of
+from mcugen.emit.selftest import Vectors
 from mcugen.errors import InputError, InternalError, UnsupportedError
 from mcugen.nn.float_gap import FloatGap, float_gaps
 from mcugen.nn.floats import lower_floats

@@ -12,8 +12,8 @@ from mcugen.core.dump import dump_text
 from mcugen.core.op import Item
 from mcugen.core.types import Array, Model
 from mcugen.emit.files import write_note
-from mcugen.emit.model import Vectors
 from mcugen.emit.project import KINDS
+from mcugen.emit.selftest import Vectors
 from mcugen.errors import InputError
 from mcugen.target.arena import ArenaPlan
 

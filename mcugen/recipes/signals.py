@@ -18,7 +18,7 @@ from mcugen.dsp.source import Frames
 from mcugen.dsp.source.features import Features
 from mcugen.dsp.vectors import chain_samples
 from mcugen.emit.buffers import DMA_ALIGN
-from mcugen.emit.model import Vectors
+from mcugen.emit.selftest import Vectors
 from mcugen.errors import InputError, UnsupportedError
 from mcugen.frontends.pipeline.chain import Chain
 from mcugen.frontends.pipeline.load import Pipeline

@@ -9,7 +9,7 @@ import numpy as np
 
 from mcugen.core.passes import run_passes
 from mcugen.core.types import DType, Model
-from mcugen.emit.model import Vectors
+from mcugen.emit.selftest import Vectors
 from mcugen.errors import InputError, UnsupportedError
 from mcugen.frontends.calibrate import Calibration, bind_signals
 from mcugen.frontends.spec import load_spec

@@ -19,7 +19,8 @@ from oracle import same_rows
 
 from mcugen.core.passes import evaluate, run_passes
 from mcugen.core.types import DType, Model
-from mcugen.emit.model import Vectors, items_of, model_files, runtime_files
+from mcugen.emit.model import items_of, model_files, runtime_files
+from mcugen.emit.selftest import Vectors
 from mcugen.frontends.lightgbm import load_text
 from mcugen.target.placement import place
 from mcugen.trees.lower import TREE_PASSES, TreeOptions, ensemble_of

@@ -12,7 +12,7 @@ from tree_models import Leaf, Split, forest_of, lower, model_of, spec_of
 from mcugen.core.op import Cost, Item, MachineOp, Names, OpText, StateMember
 from mcugen.core.stream import respond
 from mcugen.core.types import Array, DType, Loc, Model, Source, TensorType
-from mcugen.emit.model import Vectors
+from mcugen.emit.selftest import Vectors
 from mcugen.recipes.prepared import Prepared
 from mcugen.target.arena import plan_arena
 from mcugen.trees.forest import Missing
