@@ -23,11 +23,11 @@ import mcugen
 from mcugen.build import ExportResult
 from mcugen.core.types import Array, DType
 from mcugen.emit.parts import ports_of
+from mcugen.emit.sources import sources_of
 from mcugen.exported import open_folder
 from mcugen.trees.proof import summing_op
 from mcugen.trees.signals import InputSpec, Signal
 from mcugen.verify.compiler import find_host_compiler
-from mcugen.verify.export_check import sources_of
 from mcugen.verify.hostbuild import HostModel, build_shared
 
 RESULTS = Path(__file__).parent / "results"

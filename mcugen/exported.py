@@ -21,6 +21,7 @@ from mcugen.ctext.idents import check_prefix
 from mcugen.emit.artifact import MANIFEST, SCHEMA, is_safe_path
 from mcugen.emit.files import write_file
 from mcugen.emit.parts import ABI, machine_ops, ports_of
+from mcugen.emit.sources import sources_of
 from mcugen.emulate.image import BoardModel
 from mcugen.errors import DiffersError, InputError, InternalError, McugenError
 from mcugen.frontends.load import read_bytes
@@ -29,7 +30,7 @@ from mcugen.report.profile import Profile, measure
 from mcugen.verify.board import DEFAULT_TARGET, HOST, build_for, counting_board, run_target, target_board
 from mcugen.verify.compare import compare_golden_device
 from mcugen.verify.compiler import find_host_compiler
-from mcugen.verify.export_check import require_all_ways, require_equal, require_same_run, require_selftest, sources_of
+from mcugen.verify.export_check import require_all_ways, require_equal, require_same_run, require_selftest
 from mcugen.verify.golden import Golden, read_golden
 from mcugen.verify.hostbuild import HostModel, build_shared
 

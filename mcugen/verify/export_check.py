@@ -49,7 +49,7 @@ def check_host(
                 require_equal(y, host.run(x), f"{name}_run{when}")
                 if arena is not None and not when:
                     require_all_ways(y, host, x, arena)
-                if trace is not None:  # trees: a batch is more than a loop
+                if trace is not None:  # trees: a batch may be more than a loop
                     require_equal(y, host.run_each(x), f"{name}_run, one by one{when}")
                     require_equal(y, host.run_pieces(x), f"{name}_run_batch{when}")
             else:
@@ -95,6 +95,3 @@ def require_selftest(host: HostModel) -> None:
     failed = host.selftest()
     if failed:
         raise DiffersError(f"{host.name}_selftest", f"vector {failed - 1} fails")
-
-
-__all__ = ["check_host", "require_all_ways", "require_equal", "require_same_run", "require_selftest", "sources_of"]

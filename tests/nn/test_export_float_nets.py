@@ -28,7 +28,7 @@ from mcugen.exported import open_folder
 from mcugen.nn.float_gap import float_gaps
 from mcugen.nn.floats import lower_floats
 from mcugen.nn.passes import simplify
-from mcugen.verify.hostbuild import find_host_compiler
+from mcugen.verify.compiler import find_host_compiler
 from mcugen.verify.sanitize import build_runner, run_golden
 
 I64 = np.int64

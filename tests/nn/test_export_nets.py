@@ -24,7 +24,7 @@ from mcugen.core.types import Array
 from mcugen.emit.sources import sources_of
 from mcugen.errors import McugenError
 from mcugen.exported import open_folder
-from mcugen.verify.hostbuild import find_host_compiler
+from mcugen.verify.compiler import find_host_compiler
 from mcugen.verify.sanitize import build_runner, run_golden
 
 ROWS = 24

@@ -15,8 +15,8 @@ from mcugen.core.ports import one_each
 from mcugen.core.types import DType
 from mcugen.errors import DiffersError, InputError, InternalError
 from mcugen.verify.compare import compare_bits
-from mcugen.verify.compiler import first_complaint
-from mcugen.verify.hostbuild import HostCompiler, HostModel, build_shared, find_host_compiler
+from mcugen.verify.compiler import HostCompiler, find_host_compiler, first_complaint
+from mcugen.verify.hostbuild import HostModel, build_shared
 
 KINDS = [k for k in ("gcc", "clang") if shutil.which(k)]
 
