@@ -6,7 +6,8 @@ import numpy as np
 
 from mcugen.core.types import Array, TensorType
 
-_RANDOM, _OWN = 12, 24
+#: Rows of the user's that are taken, and rows of noise.
+MOST_OWN, _RANDOM = 24, 12
 
 
 def net_vectors(kind: TensorType, own: Array | None, seed: int = 0) -> Array:
@@ -32,5 +33,5 @@ def net_vectors(kind: TensorType, own: Array | None, seed: int = 0) -> Array:
         peaks[0, 0], peaks[1, -1] = high, low
         rows += [turns, peaks.reshape(2, *shape)]
     if own is not None:
-        rows.insert(0, own[:_OWN])
+        rows.insert(0, own[:MOST_OWN])
     return np.concatenate(rows).astype(dtype.np)

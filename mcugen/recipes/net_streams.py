@@ -71,8 +71,7 @@ def prepare_net_stream(model: Model, options: ExportOptions, progress: Callable[
     x = _one_run(stepped, whole, machine, runs)
     (y,), status = respond(machine, {machine.inputs[0]: x})
     loss = gap_between(evaluate_steps(step, x), y) if quantized is None else loss_of(source, quantized, own)
-    used = 0 if rows is None else min(len(rows[0]), 24)
-    coverage = NetCoverage(used, len(runs) - used)
+    coverage = NetCoverage.of(rows, len(runs))
     few = max(2, _GOLDEN_BYTES // max(x[:1].nbytes + y[:1].nbytes, 1))
     return Prepared(
         machine=machine,

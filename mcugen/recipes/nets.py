@@ -26,6 +26,7 @@ from mcugen.nn.quantize.quantize import Quantized, quantize
 from mcugen.nn.quantize.ranges import Range, check_calibration, value_ranges
 from mcugen.nn.source import ArgMax, FakeQuant, LogSoftmax, NetOp, Reshape, Softmax, Transpose
 from mcugen.nn.stored import net_reference_bytes
+from mcugen.nn.vectors import MOST_OWN
 from mcugen.recipes.flash import spend_flash
 from mcugen.recipes.memory import LoweredNet, choose_memory, too_small
 from mcugen.recipes.net_samples import (
@@ -54,6 +55,12 @@ class NetCoverage:
 
     own: int
     made: int
+
+    @classmethod
+    def of(cls, rows: Samples | None, count: int) -> NetCoverage:
+        """Of ``count`` vectors, of which the user's ``rows`` are the first."""
+        own = 0 if rows is None else min(len(rows[0]), MOST_OWN)
+        return cls(own, count - own)
 
     def text(self) -> str:
         """One line."""
@@ -91,15 +98,11 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
     progress("computing references")
     rows = None if own is None else as_net_inputs(own, machine, str(options.calib))
     inputs = vectors_of(machine, rows)
-    outputs, _ = respond(full, dict(zip(full.inputs, inputs, strict=True)))
-    if machine is not full:
-        again, _ = respond(machine, dict(zip(machine.inputs, inputs, strict=True)))
-        if any((a != b).any() for a, b in zip(outputs, again, strict=True)):
-            raise InternalError(source.source.name, "without its dead channels the net gives other bits")
+    outputs = _outputs(full, machine, inputs)
     x, y = (join_rows(p, v) for p, v in zip(ports_of(machine), (inputs, outputs), strict=True))
     golden = _golden(x, y)
     loss = float_gaps(source, inputs, outputs) if quantized is None else loss_of(source, quantized, own)
-    used = 0 if rows is None else min(len(rows[0]), 24)
+    coverage = NetCoverage.of(rows, len(x))
     return Prepared(
         machine=machine,
         arena=arena,
@@ -109,14 +112,14 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
         golden=golden,
         stored=net_reference_bytes(source, machine),
         proof=loss,
-        coverage=NetCoverage(used, len(x) - used),
+        coverage=coverage,
         verification=verification_of(loss, x),
         recorded=recorded_of(options) | {"io": "arena" if in_arena(options) else "caller"},
         spend_ram=False,  # weights stay in flash: the fast RAM is the arena's
         move_kernels=options.optimize != "ram",
         title=describe_net(source),
         facts=(
-            *facts_of(machine, ops, arena, loss, NetCoverage(used, len(x) - used)),
+            *facts_of(machine, ops, arena, loss, coverage),
             *_removed(pruned),
             *(plan.facts() if plan else ()),
         ),
@@ -127,6 +130,16 @@ def prepare_net(model: Model, options: ExportOptions, progress: Callable[[str], 
         ),
         against="float32 reference" if options.float32 else "integer reference",
     )
+
+
+def _outputs(full: Model, machine: Model, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    """What the net gives, with all its channels and without the dead ones; InternalError where that is not the same."""
+    outputs, _ = respond(full, dict(zip(full.inputs, inputs, strict=True)))
+    if machine is not full:
+        again, _ = respond(machine, dict(zip(machine.inputs, inputs, strict=True)))
+        if any((a != b).any() for a, b in zip(outputs, again, strict=True)):
+            raise InternalError(machine.source.name, "without its dead channels the net gives other bits")
+    return outputs
 
 
 def refuse_options(model: Model, options: ExportOptions) -> None:
