@@ -23,8 +23,9 @@ from mcugen.errors import InputError
 from mcugen.exported import compare, profile, run, verify
 from mcugen.frontends.load import load_source
 from mcugen.frontends.pipeline.load import Pipeline
+from mcugen.recipes.net_report import describe_net, net_facts
 from mcugen.recipes.net_streams import prepare_net_stream
-from mcugen.recipes.nets import describe_net, is_net, net_facts, prepare_net
+from mcugen.recipes.nets import is_net, prepare_net
 from mcugen.recipes.prepared import ExportOptions, Prepared
 from mcugen.recipes.signals import describe_pipeline, pipeline_facts, prepare_signal
 from mcugen.recipes.trees import prepare_trees

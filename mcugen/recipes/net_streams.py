@@ -18,19 +18,9 @@ from mcugen.nn.passes import FLOAT_STEPS, INTEGER_STEPS
 from mcugen.nn.quantize.quantize import Quantized, quantize
 from mcugen.nn.stepping import Stepped, evaluate_steps, one_step, with_state
 from mcugen.nn.stored import net_reference_bytes
+from mcugen.recipes.net_report import NetCoverage, describe_net, facts_of, layer_lines, verification_of
 from mcugen.recipes.net_samples import Samples, as_net_inputs, load_net_samples, vectors_of
-from mcugen.recipes.nets import (
-    NetCoverage,
-    describe_net,
-    facts_of,
-    layer_lines,
-    loss_of,
-    ranges_of,
-    recorded_of,
-    refuse_options,
-    verification_of,
-    with_class,
-)
+from mcugen.recipes.nets import loss_of, ranges_of, recorded_of, refuse_options, with_class
 from mcugen.recipes.prepared import ExportOptions, Prepared, dumper
 from mcugen.target.arena import plan_arena
 

@@ -138,8 +138,6 @@ def _with_net(
     """A net reads features or the window in its own integers, or as float32."""
     model = pipeline.model
     assert model is not None
-    if options.output == "proba":
-        raise UnsupportedError("--output", "proba for a net", "end the net with a Softmax")
     refuse_options(model, options)
     model = with_class(model) if options.output == "class" else model
     source = run_passes(

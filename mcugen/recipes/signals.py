@@ -22,7 +22,8 @@ from mcugen.emit.selftest import Vectors
 from mcugen.errors import InputError, UnsupportedError
 from mcugen.frontends.pipeline.chain import Chain
 from mcugen.frontends.pipeline.load import Pipeline
-from mcugen.recipes.nets import describe_net, is_net
+from mcugen.recipes.net_report import describe_net
+from mcugen.recipes.nets import is_net
 from mcugen.recipes.prepared import ExportOptions, Prepared, dumper
 from mcugen.recipes.signal_models import Joined, join
 from mcugen.recipes.signal_references import (
