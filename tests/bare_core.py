@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -146,6 +146,28 @@ def objects(sources: Sequence[Path], compiler: str, flags: Sequence[str]) -> tup
         command = [compiler, *WARNINGS, *flags, f"-I{RUNTIME / 'include'}", "-c", str(source), "-o", found[-1]]
         subprocess.run(command, check=True)
     return tuple(found)
+
+
+def host_results(
+    text: str,
+    folder: Path,
+    kernels: Callable[[str], tuple[str, ...]],
+    builds: Mapping[str, tuple[str, ...]],
+    data: bytes,
+) -> Iterator[tuple[str, bytes]]:
+    """What a program with HOST_PUT writes, by build: those whose compiler is here. ``kernels``: the objects of a build,
+    ``builds``: compiler and flags, ``data``: stdin."""
+    source = folder / "cases.c"
+    source.write_text(text, encoding="utf-8")
+    for build, (compiler, *flags) in builds.items():
+        if shutil.which(compiler) is None:
+            continue
+        program = folder / f"cases_{build}"
+        command = [compiler, *WARNINGS, *flags, "-O0", f"-I{RUNTIME / 'include'}", str(source), *kernels(build)]
+        subprocess.run([*command, "-o", str(program)], check=True)
+        done = subprocess.run([str(program)], input=data, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()[-3000:]
+        yield build, done.stdout
 
 
 def temporary(prefix: str) -> Path:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
-from bare_core import BOARD_PUT, HOST_PUT, RUNTIME, SANITIZE, WARNINGS, Core, linked, objects, results_of
+from bare_core import BOARD_PUT, HOST_PUT, RUNTIME, SANITIZE, Core, host_results, linked, objects, results_of
 
 from mcugen.core.op import MachineOp, Names
 from mcugen.core.types import DType, Loc
@@ -108,18 +106,9 @@ def _input(cases: Sequence[Case]) -> bytes:
 
 def check_c(cases: Sequence[Case], folder: Path, builds: Sequence[str] = tuple(BUILDS)) -> None:
     """Every build of the emitted C gives the bits of ``eval``, in place too where the op allows it."""
-    source = folder / "cases.c"
-    source.write_text(_program(cases, HOST_PUT, _HOST_MAIN), encoding="utf-8")
-    for build in builds:
-        compiler, *flags = BUILDS[build]
-        if shutil.which(compiler) is None:
-            continue
-        program = folder / f"cases_{build}"
-        command = [compiler, *WARNINGS, *flags, "-O0", f"-I{RUNTIME / 'include'}", str(source), *_objects(build)]
-        subprocess.run([*command, "-o", str(program)], check=True)
-        done = subprocess.run([str(program)], input=_input(cases), capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr.decode()[-3000:]
-        _compare(cases, done.stdout, build)
+    chosen = {b: BUILDS[b] for b in builds}
+    for build, output in host_results(_program(cases, HOST_PUT, _HOST_MAIN), folder, _objects, chosen, _input(cases)):
+        _compare(cases, output, build)
 
 
 def check_board(cases: Sequence[Case], folder: Path, flags: Sequence[str] = ("-O2",)) -> None:

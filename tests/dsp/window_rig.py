@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bare_core import BOARD_PUT, HOST_PUT, RUNTIME, SANITIZE, WARNINGS, Core, linked, objects, results_of
+from bare_core import BOARD_PUT, HOST_PUT, RUNTIME, SANITIZE, WARNINGS, Core, host_results, linked, objects, results_of
 
 from mcugen.core.op import MachineOp, Names
 from mcugen.core.types import DType
@@ -114,18 +113,9 @@ def _objects(build: str) -> tuple[str, ...]:
 
 def check_host(cases: Sequence[Case], folder: Path, builds: Sequence[str] = tuple(BUILDS)) -> None:
     """Every build of the emitted C gives the bits of ``eval``."""
-    source = folder / "cases.c"
-    source.write_text(_program(cases, HOST_PUT), encoding="utf-8")
-    for build in builds:
-        compiler, *flags = BUILDS[build]
-        if shutil.which(compiler) is None:
-            continue
-        program = folder / f"cases_{build}"
-        command = [compiler, *WARNINGS, *flags, "-O0", f"-I{RUNTIME / 'include'}", str(source), *_objects(build)]
-        subprocess.run([*command, "-o", str(program)], check=True)
-        done = subprocess.run([str(program)], capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr.decode()[-3000:]
-        _compare(cases, done.stdout, build)
+    chosen = {b: BUILDS[b] for b in builds}
+    for build, output in host_results(_program(cases, HOST_PUT), folder, _objects, chosen, b""):
+        _compare(cases, output, build)
 
 
 def run_text(text: str, data: bytes, folder: Path, build: str = "sanitized") -> bytes:
