@@ -24,7 +24,7 @@ from mcugen.emit.parts import ABI, machine_ops, ports_of
 from mcugen.emit.sources import sources_of
 from mcugen.emulate.image import BoardModel
 from mcugen.errors import DiffersError, InputError, InternalError, McugenError
-from mcugen.frontends.load import read_bytes
+from mcugen.frontends.named_file import read_bytes
 from mcugen.recipes.references import ModelReference, read_references
 from mcugen.report.profile import Profile, measure
 from mcugen.verify.board import DEFAULT_TARGET, HOST, build_for, counting_board, run_target, target_board
@@ -36,6 +36,7 @@ from mcugen.verify.hostbuild import HostModel, build_shared
 
 _Progress = Callable[[str], None]
 _AGAIN = "export the model again"
+_GIVE = "give the folder that mcugen export wrote"
 _IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -135,9 +136,9 @@ def open_folder(path: str | Path) -> ExportedFolder:
     """The export in ``path``; InputError where it is none, or a file is missing."""
     path = Path(path)
     if not path.is_dir():
-        raise InputError(str(path), "there is no such folder", "give the folder that mcugen export wrote")
+        raise InputError(str(path), "there is no such folder", _GIVE)
     if not (path / MANIFEST).is_file():
-        raise InputError(str(path), f"holds no {MANIFEST}: not a folder that mcugen exported")
+        raise InputError(str(path), f"holds no {MANIFEST}: not a folder that mcugen exported", _GIVE)
     where = str(path / MANIFEST)
     try:
         manifest = json.loads(read_bytes(path / MANIFEST))

@@ -62,7 +62,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except ValueError:
         raise InputError(str(path), "is not valid JSON", "export the model again") from None
     if not isinstance(found, dict) or not str(found.get("schema", "")).startswith("mcugen-manifest/"):
-        raise InputError(str(path), "was not written by mcugen")
+        raise InputError(str(path), "was not written by mcugen", "give a folder that mcugen export wrote")
     return found
 
 

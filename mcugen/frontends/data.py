@@ -50,7 +50,9 @@ def load_table(path: Path, features: Sequence[Feature]) -> Table:
     if kind not in TEXT + BINARY:
         raise InputError(file, "not a kind of data file that is read here", f"give one of {', '.join(TEXT + BINARY)}")
     if path.is_dir():
-        raise InputError(file, "is a folder, not a file")
+        raise InputError(file, "this is a folder, not a file")
+    if not path.exists():
+        raise InputError(file, "there is no such file")
     try:
         if not path.stat().st_size:
             raise InputError(file, "is empty")

@@ -10,6 +10,7 @@ from typing import Any
 from mcugen.core.types import Model
 from mcugen.errors import InputError, UnsupportedError
 from mcugen.frontends.lightgbm import load_text
+from mcugen.frontends.named_file import read_bytes
 from mcugen.frontends.objects import load_object
 from mcugen.frontends.pipeline.load import Pipeline, load_pipeline, pipeline_of
 
@@ -63,15 +64,3 @@ def _load_model(
     if not isinstance(model, Model):
         raise InputError(where, "is a signal chain, not a model", "give a model.txt or an .onnx")
     return model
-
-
-def read_bytes(path: Path) -> bytes:
-    """The content of a file the user named."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(str(path), "there is no such file") from None
-    except IsADirectoryError:
-        raise InputError(str(path), "this is a folder, not a file") from None
-    except OSError as e:
-        raise InputError(str(path), f"cannot be read: {e.strerror or e}") from None

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcugen.core.types import DType, Feature
 from mcugen.errors import InputError
+from mcugen.frontends.named_file import read_bytes
 from mcugen.frontends.names import feature_hint, feature_positions, find_feature, nearest
 from mcugen.trees.signals import InputSpec, Signal
 
@@ -77,9 +78,7 @@ def load_spec(path: Path) -> SpecFile:
     """Read and check a spec file. InputError names the file, the entry, the key and the nearest known key."""
     file = str(path)
     try:
-        table = tomllib.loads(path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n"))
-    except OSError as e:
-        raise InputError(file, f"cannot be read: {e.strerror or e}") from None
+        table = tomllib.loads(read_bytes(path).decode("utf-8-sig").replace("\r\n", "\n"))
     except UnicodeDecodeError:
         raise InputError(file, "is not UTF-8 text", "save the spec as UTF-8") from None
     except (tomllib.TOMLDecodeError, RecursionError) as e:

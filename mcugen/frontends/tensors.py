@@ -9,7 +9,7 @@ import numpy as np
 
 from mcugen.core.types import Array, TensorType
 from mcugen.errors import InputError
-from mcugen.frontends.load import read_bytes
+from mcugen.frontends.named_file import read_bytes
 
 _KEYS = ("x", "X", "input", "data")
 

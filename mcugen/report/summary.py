@@ -108,5 +108,5 @@ def usage_lines(plans: Sequence[Plan], explain: bool) -> list[str]:
         if saved >= 0.5:
             lines.append(f"{region:<6} the next KiB would save about {saved:.0f} stall cycles a run (estimate)")
         elif explain:
-            lines.append(f"{region:<6} the next KiB would save nothing: what gains there is there")
+            lines.append(f"{region:<6} the next KiB would save nothing: all that gains there is there already")
     return lines

@@ -115,8 +115,8 @@ def test_file_faults(spec, text, words):
 
 
 def test_unreadable_files(tmp_path):
-    for path in (tmp_path / "no.toml", tmp_path):
-        with pytest.raises(InputError, match="cannot be read"):
+    for path, what in ((tmp_path / "no.toml", "there is no such file"), (tmp_path, "this is a folder")):
+        with pytest.raises(InputError, match=what):
             load_spec(path)
 
 
