@@ -1,8 +1,8 @@
 """Signal chains from Python: the features of one, to train on; and a filter on its own, to be exported.
 
-    f = mcugen.features.load("pipeline.toml")
-    X = f.transform(samples)                            # what the device computes, in the user's units
-    mcugen.export(mcugen.Filter(rate=1000.0, sos=sos))  # NAME_push: a sample in, a filtered one out
+f = mcugen.features.load("pipeline.toml")
+X = f.transform(samples)                            # what the device computes, in the user's units
+mcugen.export(mcugen.Filter(rate=1000.0, sos=sos))  # NAME_push: a sample in, a filtered one out
 """
 
 from __future__ import annotations

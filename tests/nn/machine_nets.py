@@ -10,6 +10,7 @@ import numpy as np
 from mcugen.core.op import MachineOp
 from mcugen.core.types import Array, DType, Loc, Model, QParams, Source, TensorType, frozen_array
 from mcugen.nn.ops.move import padded_copy, strided_copy, strided_slice
+from mcugen.nn.ops.pool_window import Windows
 from mcugen.nn.ops.qadd import QAdd, add_of
 from mcugen.nn.ops.qargmax import QArgMax
 from mcugen.nn.ops.qconcat import QConcat
@@ -17,7 +18,7 @@ from mcugen.nn.ops.qconv import QConv
 from mcugen.nn.ops.qdense import QDense
 from mcugen.nn.ops.qdepthwise import QDepthwise
 from mcugen.nn.ops.qmul import QMul
-from mcugen.nn.ops.qpool import QPool, pool_of
+from mcugen.nn.ops.qpool import pool_of
 from mcugen.nn.ops.qscale import QScale, scale_of
 from mcugen.nn.ops.qtable import QTable
 from mcugen.nn.ops.window import physical
@@ -135,8 +136,8 @@ class Maker:
         size = tuple((n - k) // 2 + 1 for n, k in zip(x.shape[1:], kernel, strict=True))
         q = x.q if kind == "max" else self.scale()
         y = self.new((x.shape[0], *size), x.planar, q)  # type: ignore[arg-type]
-        window = (kernel, (2, 2), (0, 0, 0, 0), (1, 1), False, x.planar)
-        self.ops.append(QPool((x.name,), (y.name,), LOC, *pool_of(kind, x.shape, y.shape, *window, x.q, q)))
+        windows = Windows(x.shape, y.shape, kernel, (2, 2))
+        self.ops.append(pool_of(((x.name,), (y.name,), LOC), kind, windows, x.planar, x.q, q))
         return y
 
     def add(self, a: Image, b: Image, sign: int = 1) -> Image:

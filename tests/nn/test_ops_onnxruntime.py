@@ -16,10 +16,11 @@ from plain_rig import LOC, every_pair, ints
 from scipy.special import log_softmax
 
 from mcugen.core.types import QParams
+from mcugen.nn.ops.pool_window import Windows
 from mcugen.nn.ops.qadd import QAdd, add_of
 from mcugen.nn.ops.qlogsoftmax import QLogSoftmax, log_softmax_of
 from mcugen.nn.ops.qmul import QMul
-from mcugen.nn.ops.qpool import QPool, pool_of
+from mcugen.nn.ops.qpool import pool_of
 from mcugen.nn.ops.qsoftmax import SOFTMAX_PARAMS, QSoftmax, softmax_table
 from mcugen.nn.ops.qtable import QTable, table_of
 from mcugen.nn.requant import requant_of
@@ -118,7 +119,7 @@ def test_pool(kind: str, fields: dict[str, Any]) -> None:
     ((_, oh, ow),) = source.result_shapes(shape)
     q_y = Q_A if kind == "max" else Q_Y
     window = (source.kernel, source.stride, source.pads, source.dilation, source.count_include_pad)
-    op = QPool(X, Y, LOC, *pool_of(kind, shape, (5, oh, ow), *window, True, Q_A, q_y))
+    op = pool_of((X, Y, LOC), kind, Windows(shape, (5, oh, ow), *window), True, Q_A, q_y)
     x = ints(3, prod(shape)).reshape(1, *shape)
     attributes = {"kernel_shape": source.kernel, "strides": source.stride, "pads": source.pads}
     attributes["ceil_mode"] = int(source.ceil_mode)

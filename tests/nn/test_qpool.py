@@ -14,6 +14,7 @@ from plain_rig import LOC, Case, check_board, check_c, ints
 
 from mcugen.core.types import DType, QParams, TensorType
 from mcugen.errors import InternalError
+from mcugen.nn.ops.pool_window import Windows
 from mcugen.nn.ops.qpool import QPool, pool_of
 from mcugen.nn.ops.window import physical
 from mcugen.nn.source import Pool, ShapeError
@@ -23,11 +24,9 @@ Q = QParams(0.1, -7)
 
 def quantized(pool: Pool, shape: tuple[int, int, int], q_out: QParams, planar: bool, dtype: DType = DType.I8) -> QPool:
     ((c, oh, ow),) = pool.result_shapes(shape)
-    limits = (dtype.min, dtype.max)
-    window = (pool.kernel, pool.stride, pool.pads, pool.dilation, pool.count_include_pad, planar)
+    windows = Windows(shape, (c, oh, ow), pool.kernel, pool.stride, pool.pads, pool.dilation, pool.count_include_pad)
     q_in = Q if dtype is DType.I8 else QParams(0.1, 0)
-    parts = pool_of(pool.kind, shape, (c, oh, ow), *window, q_in, q_out, limits)
-    return QPool(("x",), ("y",), LOC, *parts, dtype)
+    return pool_of((("x",), ("y",), LOC), pool.kind, windows, planar, q_in, q_out, dtype)
 
 
 def types_of(op: QPool) -> dict[str, TensorType]:

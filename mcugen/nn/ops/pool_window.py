@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,19 @@ POOL_FIELDS: Fields = (
     ("counts", "<u4"),
     *((n, "<i4") for n in ("zp_in", "zp", "low", "high")),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Where the windows of a pool stand, and what their padding counts. ``pads``: top, left, bottom, right."""
+
+    in_shape: Shape3
+    out_shape: Shape3
+    kernel_size: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    count_include_pad: bool = False
 
 
 class PoolWindow:

@@ -10,10 +10,10 @@ import numpy as np
 
 from mcugen.core.op import Cost, Item, MachineOp, Names, OpText
 from mcugen.core.passes import value_type
-from mcugen.core.types import Array, DType, QParams, TensorType, frozen_array
+from mcugen.core.types import Array, DType, Loc, QParams, TensorType, frozen_array
 from mcugen.errors import InternalError
 from mcugen.nn.ops.plain_call import SUFFIX, described_call, misfit, range_misfit, rounding_of
-from mcugen.nn.ops.pool_window import POOL_FIELDS, PoolWindow, Shape3, pool_values
+from mcugen.nn.ops.pool_window import POOL_FIELDS, PoolWindow, Shape3, Windows, pool_values
 from mcugen.nn.ops.window import physical, same_memory
 from mcugen.nn.requant import Requant, requant_of
 from mcugen.nn.requant64 import requantize64
@@ -63,7 +63,7 @@ class QPool(PoolWindow, MachineOp):
         if self.requant is not None:
             problems.append(range_misfit(self.requant, self.dtype, self.counts.size))
             if self.requant.multiplier.size != self.counts.size:
-                problems.append("as many multipliers as counts, please")
+                problems.append("another number of multipliers than of counts")
             if not problems[0] and not np.isin(self.elements(), self.counts).all():
                 problems.append("a window counts a number of elements that has no multiplier")
         return problems
@@ -104,41 +104,23 @@ class QPool(PoolWindow, MachineOp):
         return self.window_cost()
 
 
-PoolParts = tuple[
-    str,
-    Shape3,
-    Shape3,
-    tuple[int, int],
-    tuple[int, int],
-    tuple[int, int, int, int],
-    tuple[int, int],
-    bool,
-    bool,
-    int,
-    Array,
-    Requant | None,
-]
-
-
 def pool_of(
+    values: tuple[tuple[str, ...], tuple[str, ...], Loc],
     kind: str,
-    in_shape: Shape3,
-    out_shape: Shape3,
-    kernel: tuple[int, int],
-    stride: tuple[int, int],
-    pads: tuple[int, int, int, int],
-    dilation: tuple[int, int],
-    count_include_pad: bool,
+    w: Windows,
     planar: bool,
     q_in: QParams,
     q_out: QParams,
-    limits: tuple[int, int] = (-128, 127),
-) -> PoolParts:
-    """The fields of a QPool behind ``loc``; ``limits``: clamps of an average. The max pool keeps ``q_in``."""
-    head = (kind, in_shape, out_shape, kernel, stride, pads, dilation, count_include_pad, planar, q_in.zero_point)
+    dtype: DType = DType.I8,
+    limits: tuple[int, int] | None = None,
+) -> QPool:
+    """The op from ``q_in`` to ``q_out``, which a maximum does not look at. ``values``: inputs, outputs, place.
+    ``limits``: clamps of an average, those of the type by default."""
+    shape = (w.in_shape, w.out_shape, w.kernel_size, w.stride, w.pads, w.dilation, w.count_include_pad)
+    head = (*values, kind, *shape, planar, q_in.zero_point)
     if kind == "max":
-        return (*head, frozen_array(np.zeros(0), np.int32), None)
-    window = PoolWindow.elements_of(in_shape, out_shape, kernel, stride, pads, dilation, count_include_pad)
-    counts = np.unique(window).astype(np.int32)
+        return QPool(*head, frozen_array(np.zeros(0), np.int32), None, dtype)
+    counts = np.unique(PoolWindow.elements_of(*shape)).astype(np.int32)
     factors = q_in.scale / (counts.astype(np.float64) * q_out.scale)
-    return (*head, frozen_array(counts), requant_of(factors, q_out.zero_point, *limits, where="QPool"))
+    low, high = limits or (dtype.min, dtype.max)
+    return QPool(*head, frozen_array(counts), requant_of(factors, q_out.zero_point, low, high, where="QPool"), dtype)

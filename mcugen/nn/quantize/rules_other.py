@@ -8,13 +8,14 @@ import numpy as np
 
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.nn.ops.move import padded_copy, repeated_copy, strided_slice
+from mcugen.nn.ops.pool_window import Windows
 from mcugen.nn.ops.qadd import QAdd, add_of
 from mcugen.nn.ops.qargmax import QArgMax
 from mcugen.nn.ops.qconcat import QConcat
 from mcugen.nn.ops.qlogsoftmax import QLogSoftmax, log_softmax_of
 from mcugen.nn.ops.qmul import QMul
 from mcugen.nn.ops.qnormalize import QNormalize, normalize_of
-from mcugen.nn.ops.qpool import QPool, pool_of
+from mcugen.nn.ops.qpool import pool_of
 from mcugen.nn.ops.qscale import QScale, scale_of
 from mcugen.nn.ops.qsoftmax import SOFTMAX_PARAMS, QSoftmax, softmax_table, softmax_units
 from mcugen.nn.ops.qtable import QTable, table_of
@@ -186,8 +187,8 @@ def lower_pool(to: Lowering, step: Fused) -> None:
     """Windows of max or average."""
     op = step.op
     assert isinstance(op, Pool)
-    out_shape = shape3(to.model.types[step.result].shape)
-    _pool(to, step, op.kind, op.kernel, op.stride, op.pads, op.dilation, op.count_include_pad, out_shape)
+    before, after = (shape3(to.model.types[v].shape) for v in (op.inputs[0], step.result))
+    _pool(to, step, op.kind, Windows(before, after, op.kernel, op.stride, op.pads, op.dilation, op.count_include_pad))
 
 
 def lower_global_pool(to: Lowering, step: Fused) -> None:
@@ -197,8 +198,8 @@ def lower_global_pool(to: Lowering, step: Fused) -> None:
     shape = to.model.types[op.inputs[0]].shape
     if len(shape) != 3:
         raise to.unsupported(step, f"an operand of shape {shape}")
-    kernel = (shape[1], shape[2])
-    _pool(to, step, op.kind, kernel, (1, 1), (0, 0, 0, 0), (1, 1), False, (shape[0], 1, 1))
+    c, h, w = shape
+    _pool(to, step, op.kind, Windows((c, h, w), (c, 1, 1), (h, w)))
 
 
 def lower_reduce(to: Lowering, step: Fused) -> None:
@@ -215,34 +216,23 @@ def lower_reduce(to: Lowering, step: Fused) -> None:
     kind, q_in = "max" if op.kind == "max" else "avg", to.q(op.inputs[0])
     q_out = q_in if kind == "max" else to.q(step.result)
     to.new_value(step.result, result, q=q_out)
-    window = ((rows, 1, many), (rows, 1, 1), (1, many), (1, 1), (0, 0, 0, 0), (1, 1), False)
-    to.add(QPool((x.name,), (result.name,), op.loc, *pool_of(kind, *window, True, q_in, q_out)))
+    windows = Windows((rows, 1, many), (rows, 1, 1), (1, many))
+    to.add(pool_of(((x.name,), (result.name,), op.loc), kind, windows, True, q_in, q_out))
     to.alias(step.result, result)
 
 
-def _pool(
-    to: Lowering,
-    step: Fused,
-    kind: str,
-    kernel: tuple[int, int],
-    stride: tuple[int, int],
-    pads: tuple[int, int, int, int],
-    dilation: tuple[int, int],
-    count_pads: bool,
-    out_shape: tuple[int, int, int],
-) -> None:
+def _pool(to: Lowering, step: Fused, kind: str, windows: Windows) -> None:
     value = step.op.inputs[0]
     source = to.stored[value]
     planar = source.logical == source.shape and same_order(source, CHW)
     x = to.arranged(value, CHW if planar else HWC)
     q_in, q_out = to.q(value), to.q(step.result)
-    layout = (out_shape, out_shape, CHW if planar else HWC)
+    layout = (windows.out_shape, windows.out_shape, CHW if planar else HWC)
     # A maximum is one of its elements: where the result has another scale, a table changes it afterwards.
     rescale = kind == "max" and q_out != q_in
     name, q = (f"{step.result}_max", q_in) if rescale else (step.result, q_out)
     to.new_value(step.result, Stored(name, *layout), q=q)
-    pool = pool_of(kind, shape3(x.shape), out_shape, kernel, stride, pads, dilation, count_pads, planar, q_in, q)
-    to.add(QPool((x.name,), (name,), step.op.loc, *pool))
+    to.add(pool_of(((x.name,), (name,), step.op.loc), kind, windows, planar, q_in, q))
     if rescale:
         to.stored[step.result] = to.rescaled(to.stored[step.result], q_in, q_out, step.op.loc)
 
