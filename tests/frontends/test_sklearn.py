@@ -6,11 +6,6 @@ where the library takes them.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,127 +16,43 @@ pytest.importorskip("sklearn")
 
 from sklearn.dummy import DummyClassifier, DummyRegressor  # noqa: E402
 from sklearn.ensemble import (  # noqa: E402
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
-    IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.linear_model import LinearRegression  # noqa: E402
-from sklearn.model_selection import GridSearchCV  # noqa: E402
-from sklearn.pipeline import make_pipeline  # noqa: E402
-from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.tree import (  # noqa: E402
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     ExtraTreeClassifier,
-    ExtraTreeRegressor,
+)
+from sklearn_models import (  # noqa: E402
+    BINARY,
+    BOOSTED,
+    FORESTS,
+    HIST,
+    HOLES,
+    POSITIVE,
+    RANDOM,
+    SCORE,
+    THREE,
+    TREES,
+    F,
+    X,
+    assert_equal_on,
+    assert_same,
+    both,
+    small,
 )
 
-from mcugen.core.passes import check_model, evaluate  # noqa: E402
-from mcugen.errors import InputError, UnsupportedError  # noqa: E402
+from mcugen.core.passes import evaluate  # noqa: E402
+from mcugen.errors import UnsupportedError  # noqa: E402
 from mcugen.frontends.objects import load_object  # noqa: E402
 from mcugen.frontends.sklearn import ESTIMATORS  # noqa: E402
 from mcugen.frontends.sklearn_trees import through_float32  # noqa: E402
 from mcugen.trees.forest import Missing  # noqa: E402
-
-F = 5
-RANDOM = np.random.default_rng(7)
-X = RANDOM.normal(size=(240, F)).astype(np.float32).astype(np.float64)
-X[:, 1] = np.round(X[:, 1] * 3)  # whole numbers, so that thresholds are halves
-X[:, 2] *= 1e-3
-X[:, 3] *= 1e6
-SCORE = X[:, 0] + 0.4 * X[:, 1] + (X[:, 2] > 0) + 1e-6 * X[:, 3] * X[:, 0]
-BINARY = (SCORE > 0.3).astype(int)
-THREE = np.digitize(SCORE, [-0.5, 0.8])
-POSITIVE = np.exp(0.3 * SCORE)
-HOLES = X.copy()
-HOLES[RANDOM.random(X.shape) < 0.2] = np.nan
-HOLES[BINARY == 1, 4] = np.where(RANDOM.random((BINARY == 1).sum()) < 0.7, np.nan, 1.0)  # NaN that informs
-
-TREES = [DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor]
-FORESTS = [RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor]
-BOOSTED = [GradientBoostingClassifier, GradientBoostingRegressor]
-HIST = [HistGradientBoostingClassifier, HistGradientBoostingRegressor]
-
-
-def small(cls, **kwargs):
-    """An estimator of the class that trains in a few milliseconds."""
-    size = {"max_iter": 5, "max_leaf_nodes": 8, "min_samples_leaf": 3} if cls in HIST else {"max_depth": 5}
-    if cls in FORESTS + BOOSTED:
-        size["n_estimators"] = 6
-    return cls(**{**size, "random_state": 3, **kwargs})
-
-
-def edge_rows(model, nan, step, rows=1500):
-    """(N, F): training rows, each with one feature on a threshold or one step of the type ``step`` beside it."""
-    forest = model.ops[0].forest
-    nodes = np.flatnonzero(~forest.categorical & np.isfinite(forest.threshold))
-    base = X if forest.n_features == F else np.zeros((1, forest.n_features))
-    out = [base[:200]]
-    if nodes.size:
-        threshold = forest.threshold[nodes].astype(step)
-        below, above = np.nextafter(threshold, step(-np.inf)), np.nextafter(threshold, step(np.inf))
-        at = np.concatenate([below, threshold, above]).astype(np.float64)
-        which = np.tile(forest.feature[nodes], 3)
-        pick = np.random.default_rng(0).permutation(at.size)[:rows]
-        edge = base[np.arange(pick.size) % len(base)].copy()
-        edge[np.arange(pick.size), which[pick]] = at[pick]
-        out.append(edge)
-    if nan:
-        holes = out[-1][:400].copy()
-        holes[np.random.default_rng(1).random(holes.shape) < 0.4] = np.nan
-        out += [holes, np.full((1, forest.n_features), np.nan)]
-    return np.concatenate(out)
-
-
-def library(est, x):
-    """Score and prediction of the library, both (N, K)."""
-    n = len(x)
-    if hasattr(est, "decision_function"):
-        score, proba = est.decision_function(x), est.predict_proba(x)
-        return score.reshape(n, -1), proba[:, 1:] if score.ndim == 1 else proba
-    if hasattr(est, "predict_proba"):
-        return est.predict_proba(x), est.predict_proba(x)
-    if hasattr(est, "_predictors"):
-        return est._raw_predict(x), est.predict(x).reshape(n, -1)
-    return est.predict(x).reshape(n, -1), est.predict(x).reshape(n, -1)
-
-
-def bits(a):
-    return np.ascontiguousarray(a, np.float64).view(np.uint64)
-
-
-def assert_equal_on(est, model, x, frame=None):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        score, prediction = library(est, x if frame is None else frame)
-    got = evaluate(model, {"x": x})
-    mine = got[model.outputs[0]]
-    assert mine.shape == score.shape
-    assert (bits(mine) == bits(score)).all()
-    np.testing.assert_allclose(got[model.outputs[1]], prediction, rtol=1e-12, atol=0)
-    if model.labels:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            want = [str(c) for c in est.predict(x if frame is None else frame)]
-        index = (mine[:, 0] > model.class_above).astype(int) if mine.shape[1] == 1 else mine.argmax(axis=1)
-        assert [model.labels[i] for i in index] == want
-
-
-def assert_same(est, nan=False):
-    """``est`` and its Model agree on all edge rows, of float32 and of float64."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = load_object(est, "m")
-    check_model(model, "test")
-    for step in (np.float32, np.float64):
-        assert_equal_on(est, model, edge_rows(model, nan, step))
-    return model
 
 
 @pytest.mark.parametrize("cls", [*TREES, *FORESTS, *BOOSTED, *HIST])
@@ -316,10 +227,6 @@ def test_whole_number_thresholds():
     assert_equal_on(est, model, np.array([[11.0], [np.nextafter(11.0, 12.0)], [11.0000005], [11.000001]]))
 
 
-def both(est):
-    return est, load_object(est, "m")
-
-
 def test_the_cast_to_float32_holds_for_wider_inputs():
     """T12: 16777217.0 is 16777216.0 to a forest, and another number to the histogram kind."""
     x = np.array([[16777216.0], [16777218.0]] * 30)
@@ -372,207 +279,3 @@ def test_a_split_that_only_separates_nan():
         est, model = both(cls(**({"min_samples_leaf": 2} if cls in HIST else {})).fit(x, y))
         assert model.ops[0].forest.n_nodes > 0
         assert_equal_on(est, model, np.array([[np.nan], [1.0], [-3e38], [3e38], [0.0]]))
-
-
-def categorical_data(n=1200):
-    r = np.random.default_rng(11)
-    x = np.column_stack(
-        [
-            r.normal(size=n),
-            r.choice([0, 2, 3, 7, 40, 255, 100000], n),
-            r.normal(size=n),
-            r.integers(0, 45, n),
-        ]
-    ).astype(np.float64)
-    y = x[:, 0] + np.isin(x[:, 1], [2, 40, 100000]) * 2 + (x[:, 3] % 3) + 0.1 * r.normal(size=n)
-    return x, y
-
-
-CATEGORY_PROBES = np.array(
-    [
-        [0.1, c, -0.3, d]
-        for c in (0, -0.0, 1, 2, 2.5, 3, 7, 39.999999, 40, 254, 255, 256, 99999, 100000, 1e10, 3e300, -1, np.nan)
-        for d in (0, 1, 2, 31, 32, 44, 45, 63, 64, -1, 0.5, np.nan)
-    ]
-)
-
-
-@pytest.mark.parametrize("holes", [False, True])
-@pytest.mark.parametrize("task", ["regression", "binary", "three"])
-def test_categories_behind_numbers(task, holes):
-    """The encoder moves categorical columns to the front; codes are not categories; unknown is missing."""
-    x, y = categorical_data()
-    if holes:
-        x[::9, 1] = np.nan
-        x[::7, 0] = np.nan
-    if task != "regression":
-        y = np.digitize(y, [2.0] if task == "binary" else [1.0, 3.0])
-    cls = HistGradientBoostingRegressor if task == "regression" else HistGradientBoostingClassifier
-    est, model = both(small(cls, categorical_features=[1, 3], max_iter=8).fit(x, y))
-    forest = model.ops[0].forest
-    assert set(forest.feature[forest.categorical].tolist()) == {1, 3}
-    assert forest.known_categories[1].tolist() == [0, 2, 3, 7, 40, 255, 100000]
-    assert forest.known_categories[0] is None
-    assert all(f.categories is None for f in model.features)
-    assert_equal_on(est, model, np.concatenate([x, CATEGORY_PROBES]))
-
-
-def test_every_column_categorical_and_none():
-    x, y = categorical_data()
-    est, model = both(small(HistGradientBoostingRegressor, categorical_features=[0, 1]).fit(x[:, [3, 1]], y))
-    assert_equal_on(est, model, CATEGORY_PROBES[:, [3, 1]])
-    est, model = both(small(HistGradientBoostingRegressor, categorical_features=[]).fit(x, y))
-    assert model.ops[0].forest.known_categories is None
-    assert_equal_on(est, model, CATEGORY_PROBES)
-
-
-@pytest.mark.parametrize("holes", [False, True])
-def test_text_categories_become_codes(holes):
-    x, y = categorical_data()
-    names = np.array(["red", "Blue", "green", "a b"])
-    kind = names[x[:, 3].astype(int) % 4].astype(object)
-    if holes:
-        kind[::8] = np.nan
-    frame = pd.DataFrame({"size (mm)": x[:, 0], "kind": pd.Categorical(kind), "n": x[:, 1]})
-    est, model = both(small(HistGradientBoostingRegressor, categorical_features="from_dtype").fit(frame, y))
-    assert [f.name for f in model.features] == ["size (mm)", "kind", "n"]
-    labels = model.features[1].categories
-    assert labels == ("Blue", "a b", "green", "red")
-    probe = frame.copy()
-    probe["kind"] = probe["kind"].cat.add_categories(["new"])
-    probe.loc[:50, "kind"] = "new"
-    codes = np.array([labels.index(k) if k in labels else np.nan for k in probe["kind"].tolist()])
-    assert_equal_on(est, model, np.column_stack([x[:, 0], codes, x[:, 1]]), probe)
-
-
-def test_pandas_categories_of_whole_numbers_and_bools():
-    x, y = categorical_data()
-    frame = pd.DataFrame({"a": pd.Categorical(x[:, 1].astype(int)), "b": x[:, 3] % 2 == 1, "c": x[:, 0]})
-    est, model = both(small(HistGradientBoostingRegressor, categorical_features=["a", "b"]).fit(frame, y))
-    assert model.features[0].categories is None
-    assert_equal_on(est, model, frame.astype(np.float64).to_numpy(), frame)
-
-
-@pytest.mark.parametrize("bad", [-1.0, 0.5, 2.0**31])
-def test_other_number_categories_are_refused(bad):
-    x, y = categorical_data()
-    x[::10, 1] = bad
-    est = small(HistGradientBoostingRegressor, categorical_features=[1]).fit(x, y)
-    with pytest.raises(UnsupportedError, match=r"feature x1.*number the categories"):
-        load_object(est, "m")
-
-
-def test_none_among_text_is_refused():
-    x, y = categorical_data()
-    kind = np.where(x[:, 3] % 2 == 0, "a", None)
-    frame = pd.DataFrame({"k": pd.Series(kind, dtype=object), "v": x[:, 0]})
-    try:
-        est = small(HistGradientBoostingRegressor, categorical_features=["k"]).fit(frame, y)
-    except (TypeError, ValueError):
-        pytest.skip("this scikit-learn takes no None")
-    if len(est._preprocessor.named_transformers_["encoder"].categories_[0]) == 2:
-        with pytest.raises(UnsupportedError, match="None"):
-            load_object(est, "m")
-
-
-@pytest.mark.parametrize("count", [300, 10000])
-def test_many_features(count):
-    """T19: the feature that matters is the last."""
-    x = np.zeros((40, count))
-    x[:, -1] = np.arange(40)
-    y = (x[:, -1] > 20).astype(float)
-    est, model = both(DecisionTreeRegressor().fit(x, y))
-    assert model.ops[0].forest.feature.tolist() == [count - 1]
-    assert_equal_on(est, model, x)
-
-
-def test_counts_are_those_of_the_training_rows():
-    model = load_object(small(DecisionTreeClassifier).fit(X, THREE), "m")
-    forest = model.ops[0].forest
-    assert forest.node_count[0] == len(X)
-    assert forest.leaf_count.sum() == len(X)
-    model = load_object(small(HistGradientBoostingRegressor).fit(X, SCORE), "m")
-    assert model.ops[0].forest.leaf_count.sum() == 5 * len(X)
-
-
-def test_the_digest_depends_on_the_model_alone():
-    def fit(y):
-        return small(RandomForestClassifier).fit(X, y)
-
-    one = load_object(fit(THREE), "a").source.sha256
-    assert load_object(fit(THREE), "b").source.sha256 == one
-    assert len(one) == 64
-    assert load_object(fit(THREE + 1), "a").source.sha256 != one
-    assert load_object(fit(BINARY), "a").source.sha256 != one
-
-
-@pytest.mark.parametrize("cls", [*TREES, *FORESTS, *BOOSTED, *HIST])
-def test_unfitted(cls):
-    with pytest.raises(InputError, match="not fitted"):
-        load_object(cls(), "m")
-
-
-@pytest.mark.parametrize("cls", [TREES[0], TREES[1], FORESTS[0], FORESTS[3]])
-def test_several_outputs(cls):
-    with pytest.raises(UnsupportedError, match="2 outputs"):
-        load_object(small(cls).fit(X, np.column_stack([BINARY, THREE])), "m")
-
-
-def test_models_that_hold_models_are_refused_with_a_way_out():
-    tree = DecisionTreeRegressor(max_depth=2)
-    search = GridSearchCV(tree, {"max_depth": [1, 2]}, cv=2).fit(X, SCORE)
-    pipe = make_pipeline(StandardScaler(), tree).fit(X, SCORE)
-    init = GradientBoostingRegressor(n_estimators=2, init=LinearRegression()).fit(X, SCORE)
-    noise = GradientBoostingClassifier(n_estimators=2, init=DummyClassifier(strategy="stratified")).fit(X, BINARY)
-    for obj, text in (
-        (search, "best_estimator_"),
-        (pipe, "skl2onnx.to_onnx, or pass pipeline"),
-        (init, "init=LinearRegression"),
-        (noise, "random"),
-        (IsolationForest(n_estimators=2).fit(X), "accepted: .*RandomForest.*skl2onnx"),
-        (LinearRegression().fit(X, SCORE), "accepted"),
-        ({"a": 1}, "dict: .*accepted"),
-        (None, "accepted"),
-    ):
-        with pytest.raises(UnsupportedError, match=text) as error:
-            load_object(obj, "m")
-        assert "\n" not in str(error.value)
-
-
-def test_classes_and_models_of_other_packages():
-    with pytest.raises(InputError, match="DecisionTreeClassifier: is a class"):
-        load_object(DecisionTreeClassifier, "m")
-    foreign = type("XGBClassifier", (), {"__module__": "xgboost.sklearn"})()
-    with pytest.raises(UnsupportedError, match=r"onnxmltools\.convert_xgboost"):
-        load_object(foreign, "m")
-
-
-class Renamed(RandomForestRegressor):
-    """Adds nothing to predict."""
-
-
-class Changed(DecisionTreeRegressor):
-    """Predicts something else."""
-
-    def predict(self, X, check_input=True):
-        return -super().predict(X, check_input)
-
-
-def test_subclasses():
-    assert_same(Renamed(n_estimators=2, max_depth=3, random_state=0).fit(X, SCORE))
-    with pytest.raises(UnsupportedError, match="predict"):
-        load_object(Changed(max_depth=2).fit(X, SCORE), "m")
-
-
-def test_a_leaf_that_is_not_finite_is_refused():
-    est = small(HistGradientBoostingRegressor).fit(X, SCORE)
-    nodes = est._predictors[2][0].nodes
-    nodes["value"][np.flatnonzero(nodes["is_leaf"])[0]] = np.nan
-    with pytest.raises(InputError, match=r"Tree=2.*not finite"):
-        load_object(est, "m")
-
-
-def test_neither_library_is_imported_before_it_is_needed():
-    code = "import sys, json, mcugen.frontends.objects; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"sklearn", "lightgbm", "pandas", "scipy"} & set(json.loads(done.stdout))
