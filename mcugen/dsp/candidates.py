@@ -98,7 +98,19 @@ def fir_candidate(kind: str, taps: Array, situation: Situation, place: Place) ->
             note = f"{sums}-bit sums: the magnitudes of the taps sum to {int(np.abs(q.integers).sum())}"
             clips = peak > 32768
             unit = 2.0**q.shift
-            return Candidate("q15", (op,), dtype, 0, unit, min(peak, 32768.0), guard, clips, unit, (), (note,))
+            return Candidate(
+                "q15",
+                (op,),
+                dtype,
+                before=0,
+                unit=unit,
+                peak=min(peak, 32768.0),
+                guard_bits=guard,
+                clips=clips,
+                noise=unit,
+                sections=(),
+                notes=(note,),
+            )
         case "q31":
             _require(not dtype.is_float, f"q31 filters take integers, not {dtype.label}")
             q = quantize_taps(values, 31)
@@ -109,13 +121,32 @@ def fir_candidate(kind: str, taps: Array, situation: Situation, place: Place) ->
             unit = 2.0 ** (q.shift - shift)
             wide = FirQ31(*taken, q.integers.astype(np.int32))
             guard = spare_bits(peak, _WORD)
-            return Candidate(kind, (*convert, wide), DType.I32, shift, unit, peak, guard, False, unit)
+            return Candidate(
+                kind,
+                (*convert, wide),
+                DType.I32,
+                before=shift,
+                unit=unit,
+                peak=peak,
+                guard_bits=guard,
+                clips=False,
+                noise=unit,
+            )
         case "float32":
             convert, source = _floats(situation, place)
             taps32 = _f32(values)
             taken = (source,), (place.result,), place.loc, place.channels, place.width
             peak = gain * situation.peak * (1 + 1e-6)
-            return Candidate(kind, (*convert, FirF32(*taken, taps32)), DType.F32, 0, 1.0, peak, inf, False)
+            return Candidate(
+                kind,
+                (*convert, FirF32(*taken, taps32)),
+                DType.F32,
+                before=0,
+                unit=1.0,
+                peak=peak,
+                guard_bits=inf,
+                clips=False,
+            )
     raise RefusedError(f"a FIR filter has no type {kind}")
 
 
@@ -136,7 +167,19 @@ def iir_candidate(kind: str, rows: Array, situation: Situation, place: Place) ->
         note = f"{'32' if op.narrow else '64'}-bit sums"
         guard, clips = spare_bits(peak, 32767.0), peak > 32768
         top, noise = min(peak, 32768.0), found.noise * unit
-        return Candidate("q15", (op,), dtype, 0, unit, top, guard, clips, noise, facts, (note,))
+        return Candidate(
+            "q15",
+            (op,),
+            dtype,
+            before=0,
+            unit=unit,
+            peak=top,
+            guard_bits=guard,
+            clips=clips,
+            noise=noise,
+            sections=facts,
+            notes=(note,),
+        )
     if kind in ("q31", "32x64"):
         _require(not dtype.is_float, f"{kind} filters take integers, not {dtype.label}")
         return _wide_iir(kind, rows, situation, place)
@@ -160,7 +203,18 @@ def _float_iir(kind: str, rows: Array, situation: Situation, place: Place) -> Ca
     gains = [l1(impulse(rows[: i + 1], steps)) for i in range(len(rows))]
     peak = gains[-1] * situation.peak * (1 + 1e-6)
     facts = tuple(SectionFacts(i, 0, poles(exact[i])[0], poles(rows[i])[0], g, 1.0) for i, g in enumerate(gains))
-    return Candidate(kind, (*convert, op), DType.F32, 0, 1.0, peak, inf, False, None, facts)
+    return Candidate(
+        kind,
+        (*convert, op),
+        DType.F32,
+        before=0,
+        unit=1.0,
+        peak=peak,
+        guard_bits=inf,
+        clips=False,
+        noise=None,
+        sections=facts,
+    )
 
 
 def _wide_iir(kind: str, rows: Array, situation: Situation, place: Place) -> Candidate:
@@ -182,7 +236,18 @@ def _wide_iir(kind: str, rows: Array, situation: Situation, place: Place) -> Can
     facts = _facts(found, rows, situation.peak * 2.0 ** (shift - 31))
     last = found.gains[-1] * situation.peak * 2.0**shift + found.noise
     unit, guard = 2.0**-shift, spare_bits(peak, _WORD)
-    return Candidate(kind, (*convert, op), DType.I32, shift, unit, last, guard, False, found.noise * unit, facts)
+    return Candidate(
+        kind,
+        (*convert, op),
+        DType.I32,
+        before=shift,
+        unit=unit,
+        peak=last,
+        guard_bits=guard,
+        clips=False,
+        noise=found.noise * unit,
+        sections=facts,
+    )
 
 
 def _facts(found: Sections, rows: Array, part: float) -> tuple[SectionFacts, ...]:

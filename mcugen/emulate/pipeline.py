@@ -45,8 +45,34 @@ class Rules:
     double_mac: _Timing
 
 
-LOW = Rules(True, 1, 2, 0, True, 6, 13, 13, False, (3, 1), (4, 4), (7, 6))
-HIGH = Rules(False, 2, 1, 1, False, 12, 16, 16, True, (4, 2), (7, 5), (11, 8))
+LOW = Rules(
+    forward=True,
+    word=1,
+    loads=2,
+    taken=0,
+    crosses=True,
+    divide=6,
+    fp_divide=13,
+    fp_root=13,
+    locks=False,
+    double_add=(3, 1),
+    double_mul=(4, 4),
+    double_mac=(7, 6),
+)
+HIGH = Rules(
+    forward=False,
+    word=2,
+    loads=1,
+    taken=1,
+    crosses=False,
+    divide=12,
+    fp_divide=16,
+    fp_root=16,
+    locks=True,
+    double_add=(4, 2),
+    double_mul=(7, 5),
+    double_mac=(11, 8),
+)
 
 _DOUBLE_DIVIDE = 30
 _ADDRESS, _NARROW, _MAC, _FP, _FP_ACCUMULATE, _FP_MAC = 2, 1, 2, 3, 3, 6

@@ -126,17 +126,17 @@ def _columns_of(c: Columns, numeric: Array, groups: Array, key_start: Array, cat
     keys = [c.keys[key_start[i] : key_start[i + 1]] for i in numeric]
     categories = [c.categories[category_start[g] : category_start[g + 1]] for g in groups]
     return Columns(
-        np.zeros(numeric.size, np.int64),
-        c.count[numeric],
-        c.missing_rank[numeric],
-        c.zero_missing[numeric],
-        c.zero_low[numeric],
-        c.zero_high[numeric],
-        np.concatenate(keys) if keys else np.zeros(0, np.int64),
-        np.zeros(groups.size, np.int64),
-        c.category_count[groups],
-        np.concatenate(categories) if categories else np.zeros(0, np.int64),
-        c.exact,
+        feature=np.zeros(numeric.size, np.int64),
+        count=c.count[numeric],
+        missing_rank=c.missing_rank[numeric],
+        zero_missing=c.zero_missing[numeric],
+        zero_low=c.zero_low[numeric],
+        zero_high=c.zero_high[numeric],
+        keys=np.concatenate(keys) if keys else np.zeros(0, np.int64),
+        category_feature=np.zeros(groups.size, np.int64),
+        category_count=c.category_count[groups],
+        categories=np.concatenate(categories) if categories else np.zeros(0, np.int64),
+        exact=c.exact,
     )
 
 

@@ -73,7 +73,18 @@ def paths_of(tables: TreeTables) -> Paths:
     tests, test = np.unique(joint, return_inverse=True)
     span = np.searchsorted(tests >> 32, np.arange(tables.n_columns + 1))
     column, operand = tests >> 32, tests & 0xFFFFFFFF
-    return Paths(tables, parent, came_left, child, tuple(levels), depth, test.reshape(-1), column, operand, span)
+    return Paths(
+        tables=tables,
+        parent=parent,
+        came_left=came_left,
+        child=child,
+        levels=tuple(levels),
+        depth=depth,
+        test=test.reshape(-1),
+        column=column,
+        operand=operand,
+        span=span,
+    )
 
 
 def goes_left(paths: Paths, a: int, b: int, rank: Array) -> Array:
