@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mcugen.core.types import Model
 from mcugen.errors import InputError, UnsupportedError
-from mcugen.nn.quantize import rules_linear, rules_other, rules_recurrent, rules_spread
+from mcugen.nn.quantize import rules_linear, rules_other, rules_pool, rules_recurrent, rules_spread
 from mcugen.nn.quantize.layout import planar_values
 from mcugen.nn.quantize.lower import Lowering, Rule
 from mcugen.nn.quantize.params import activation_params_16
@@ -50,9 +50,9 @@ RULES: dict[type, Rule] = {
     Affine: rules_other.lower_affine,
     Binary: rules_other.lower_binary,
     Select: rules_other.lower_select,
-    Pool: rules_other.lower_pool,
-    GlobalPool: rules_other.lower_global_pool,
-    Reduce: rules_other.lower_reduce,
+    Pool: rules_pool.lower_pool,
+    GlobalPool: rules_pool.lower_global_pool,
+    Reduce: rules_pool.lower_reduce,
     Softmax: rules_other.lower_softmax,
     LogSoftmax: rules_other.lower_log_softmax,
     Normalize: rules_other.lower_normalize,
