@@ -1,8 +1,8 @@
 """mcugen: trained models to verified, quantized C for microcontrollers.
 
 The verbs of the command line are functions here: ``load``, ``export``, ``run``, ``verify``, ``profile``, ``compare``,
-``inspect``. ``features`` is a module: what a device computes from windows of samples, in Python. ``Filter`` is a
-filter on its own, to be exported.
+``inspect``, ``check_ld``, ``check_elf``. ``features`` is a module: what a device computes from windows of samples, in
+Python. ``Filter`` is a filter on its own, to be exported.
 """
 
 import sys
