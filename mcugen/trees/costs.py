@@ -208,7 +208,8 @@ class Estimate:
     cycles: int
 
 
-# Fitted by benchmarks/tree_costs.py; bytes of one way also hold what start-up copies of its tables take, 20 each.
+# Fitted by benchmarks/tree_costs.py; bytes of one way also hold what start-up copies of its tables take, 20 each. What
+# no measured model tells apart (i_groups of lookup, i_codes, b_leaves) is set by hand.
 _RANKING: dict[str, Numbers] = {
     "search": {"i_columns": 26.1, "i_steps": 9.15, "b_one": 170.0, "b_tables": 1.01},
     "lookup": {"i_columns": 25.6, "i_compares": 5.24, "i_groups": 9.15, "b_one": 229.0, "b_tables": 1.01},
