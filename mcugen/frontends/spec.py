@@ -21,7 +21,7 @@ from mcugen.frontends.named_file import read_bytes
 from mcugen.frontends.names import feature_hint, feature_positions, find_feature, nearest
 from mcugen.trees.signals import InputSpec, Signal
 
-DTypeLabel = Literal["float64", "float32", "int32", "uint32", "int16", "uint16", "int8", "uint8"]
+DTypeLabel = Literal["float64", "float32", "int32", "int16", "uint16", "int8", "uint8"]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 

@@ -42,10 +42,26 @@ def measured_lines(
         lines = [f"measured with {compiler.version}, -O2, on {len(rows)} test vectors, which take rare ways:"]
         for candidate in choices.candidates:
             if candidate.cost is not None:
-                lines.append(_measure(model, passes, options, candidate, rows, board, compiler))
+                lines.append(_measured(model, passes, options, candidate, rows, board, compiler))
     except McugenError as e:
         return (f"not measured: {e.where}: {e.what}",)
     return tuple(lines)
+
+
+def _measured(
+    model: Model,
+    passes: TreeOptions,
+    options: ExportOptions,
+    candidate: Candidate,
+    x: Array,
+    board: Board,
+    compiler: CrossCompiler,
+) -> str:
+    """The line of one candidate; one that cannot be built, as it does not fit the board, leaves the others alone."""
+    try:
+        return _measure(model, passes, options, candidate, x, board, compiler)
+    except McugenError as e:
+        return f"{candidate.name:17}  not measured: {e.where}: {e.what}"
 
 
 def _measure(
@@ -59,7 +75,7 @@ def _measure(
 ) -> str:
     """Flash, mean instructions and the range of cycles of one candidate."""
     ways = f"{candidate.ranking}+{candidate.summing}"
-    choose = partial(forced, ways=ways, limit=options.max_error)
+    choose = partial(forced, ways=ways, limit=options.max_error, goal=options.optimize)
     machine = run_passes(model, TREE_PASSES, TreeOptions(passes.spec, passes.output, passes.leaf, choose))
     spend = options.optimize != "ram"
     (plan,) = place_together([group_of(machine, None, (), spend, spend)], board, {}, _RUNTIME)

@@ -90,9 +90,7 @@ def _with_trees(pipeline: Pipeline, lowered: LoweredChain, options: ExportOption
     trees = run_passes(model, TREE_PASSES, tree_options)
     proof = prove_trees(model, trees, tree_options.spec)
     bound = score_bound(trees)
-    if options.max_error is not None and not bound.error <= options.max_error:
-        hint = "use --leaf int32, float32 or float64"
-        raise InputError("--max-error", f"the proven bound is {bound.error:.6g}, above {options.max_error:g}", hint)
+    ways.require_bound(trees)
     machine = _one_model(pipeline, lowered.ops, lowered.types, trees)
     last = trees.types[trees.outputs[0]]
     scale = 1.0 if last.q is None else last.q.scale

@@ -17,7 +17,7 @@ from mcugen.recipes.measure import measured_lines
 from mcugen.recipes.prepared import ExportOptions, Prepared, dumper
 from mcugen.report.summary import bound_text, distance_text
 from mcugen.target.board import load_board
-from mcugen.trees.choose import Choices, choose, explain_lines, forced
+from mcugen.trees.choose import Choices, choose, explain_lines, forced, what_keeps
 from mcugen.trees.costs import Memory
 from mcugen.trees.describe import describe
 from mcugen.trees.lower import TREE_PASSES, TreeOptions, ensemble_of
@@ -54,7 +54,7 @@ def prepare_trees(model: Model, options: ExportOptions, progress: Callable[[str]
     leaf, memory = DType.of(options.leaf), _memory(options)
     choices = TreeOptions(calibration.spec, options.output, leaf, ways.decide, memory)
     machine = run_passes(model, TREE_PASSES, choices, dumper(options.dump_ir))
-    _require_bound(machine, options.max_error)
+    ways.require_bound(machine)
     progress("computing references")
     ref, coverage, golden = _vectors(model, machine, calibration)
     details = ways.lines()
@@ -86,15 +86,24 @@ class Ways:
     def __init__(self, options: ExportOptions) -> None:
         self._options = options
         self.chosen: Choices | None = None
+        self._parts: Parts | None = None
 
     def decide(self, parts: Parts) -> Choices:
         """What the goal of the options asks for, or what they name."""
-        o = self._options
+        o, self._parts = self._options, parts
         if o.ways:
             self.chosen = forced(parts, o.ways, o.max_error)
         else:
             self.chosen = choose(parts, o.optimize, _memory(o), o.max_error)
         return self.chosen
+
+    def require_bound(self, machine: Model) -> None:
+        """InputError where the bound of the score is above what the options allow."""
+        limit, bound = self._options.max_error, score_bound(machine).error
+        if limit is None or bound <= limit:
+            return
+        hint = "" if self._parts is None else f"use {what_keeps(self._parts, self._options.optimize, limit)}"
+        raise InputError("--max-error", f"the proven bound is {bound:.6g}, above {limit:g}", hint)
 
     def lines(self) -> tuple[str, ...]:
         """What ``--explain`` prints: the candidates."""
@@ -118,13 +127,6 @@ def _memory(options: ExportOptions) -> Memory:
     fast = [r for r in board.regions if not r.home and r.wait == 0 and options.optimize != "ram"]
     code, data = (sum(r.available for r in fast if role in r.auto) for role in ("code", "table"))
     return Memory(code, data, home.fill, core.cache_line, core.instruction_cache)
-
-
-def _require_bound(machine: Model, limit: float | None) -> None:
-    bound = score_bound(machine).error
-    if limit is not None and not bound <= limit:
-        hint = "use --leaf int32, float32 or float64"
-        raise InputError("--max-error", f"the proven bound is {bound:.6g}, above {limit:g}", hint)
 
 
 def _vectors(model: Model, machine: Model, calibration: Calibration) -> tuple[Reference, Coverage, Vectors]:

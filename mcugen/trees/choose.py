@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcugen.core.types import DType
 from mcugen.errors import InputError, InternalError, UnsupportedError
@@ -76,30 +76,34 @@ def plain_choice(parts: Parts) -> Choices:
     return Choices("search", "tables", pack_leaves(parts.source, parts.leaf, parts.where))
 
 
-def choices_of(parts: Parts, ranking: str, summing: str, limit: float | None = None) -> Choices:
-    """These ways; the plain ones in place of what the model cannot have."""
+def choices_of(parts: Parts, ranking: str, summing: str, limit: float | None = None, goal: str = "size") -> Choices:
+    """These ways, with leaves as for ``goal`` and ``limit``; the plain ones in place of what the model cannot have."""
+    limit = parts.limit_of_sum(limit)
     ranking = ranking if ranking_obstacle(parts, ranking) is None else "search"
     if summing == "mixed":
         mixed = _mixed_alone(parts, ranking, limit)
         if isinstance(mixed, _Mixed):
             return Choices(ranking, summing, mixed.split.whole, split=mixed.split)
-    leaves = None if summing == "mixed" else stored_leaves(parts, summing, limit)
+    leaves = None if summing == "mixed" else stored_leaves(parts, summing, limit, _share(goal))
     if leaves is None or summing_obstacle(parts, summing) is not None:
         leaves, summing = pack_leaves(parts.source, parts.leaf, parts.where), "tables"
     return Choices(ranking, summing, leaves)
 
 
-def forced(parts: Parts, ways: str, limit: float | None = None) -> Choices:
-    """The ways ``RANKING+SUMMING``; InputError where they are not known, UnsupportedError where a model has others."""
+def forced(parts: Parts, ways: str, limit: float | None = None, goal: str = "size") -> Choices:
+    """The ways ``RANKING+SUMMING``; InputError where they are not known, UnsupportedError where a model has others.
+
+    ``limit``, ``goal``: as for ``choose``; what leaves may cost depends on them.
+    """
     ranking, _, summing = ways.partition("+")
     if ranking not in RANKINGS or summing not in SUMMINGS:
         known = f"{', '.join(RANKINGS)} + {', '.join(SUMMINGS)}"
         raise InputError("ways", f"{ways!r} is not known", f"known: {known}")
-    found = choices_of(parts, ranking, summing, limit)
+    found = choices_of(parts, ranking, summing, limit, goal)
     if (found.ranking, found.summing) != (ranking, summing):
         obstacle = ranking_obstacle(parts, ranking) or summing_obstacle(parts, summing)
         if obstacle is None and summing == "mixed":
-            obstacle = str(_mixed_alone(parts, ranking, limit))
+            obstacle = str(_mixed_alone(parts, ranking, parts.limit_of_sum(limit)))
         obstacle = obstacle or NOT_EXACT
         raise UnsupportedError(parts.where, f"ways {ways}: {obstacle}", "leave the choice to --optimize")
     return found
@@ -109,32 +113,36 @@ def choose(parts: Parts, goal: str, memory: Memory, limit: float | None = None) 
     """The ways that serve ``goal`` best, by estimated cost. ``limit``: the bound of the score that the user allows.
 
     ``speed``: the fewest cycles. ``size``: of what is within a fifth of the smallest flash, the least flash times
-    cycles. ``balanced``: the fewest cycles below twice the flash of ``size``.
+    cycles. ``balanced``: the fewest cycles below twice the flash of ``size``. Where nothing keeps ``limit``, the plain
+    tables, whose bound is above it.
     """
+    limit = parts.limit_of_sum(limit)
     ways = [way for way in SUMMINGS if way != "mixed" and summing_obstacle(parts, way) is None]
     coarse = {way: stored_leaves(parts, way, limit, _SIZE_ERROR) for way in ways}
-    # Only who asks for size pays for it with accuracy.
-    leaves = coarse if goal == "size" else {way: stored_leaves(parts, way, limit, FINE_ERROR) for way in ways}
+    leaves = coarse if goal == "size" else {way: stored_leaves(parts, way, limit, _share(goal)) for way in ways}
     if goal != "speed" and parts.tables.column.size > _QUICK_NODES:
         coarse["branches"] = leaves["branches"] = None
     costs = features(parts, leaves)
     candidates = _compared(parts, leaves, costs, memory)
-    smallest, smallest_cost = _smallest(_compared(parts, coarse, with_leaves(costs, parts, coarse), memory))
+    smallest = _smallest(_compared(parts, coarse, with_leaves(costs, parts, coarse), memory))
+    least_flash = (smallest[1] if smallest else estimate(costs, "search", "tables", memory)).flash
     splits: dict[str, Split] = {}
     if goal in ("balanced", "ram"):
-        mixed = {r: _mixed(parts, r, costs, limit, smallest_cost.flash) for r in RANKINGS}
+        mixed = {r: _mixed(parts, r, costs, limit, least_flash) for r in RANKINGS}
         splits = {r: m.split for r, m in mixed.items() if isinstance(m, _Mixed)}
         candidates += tuple(_mixed_candidate(r, m, costs, memory) for r, m in mixed.items())
     usable = [(c, c.cost) for c in candidates if c.cost is not None]
-    if goal == "size":
-        won, why = smallest, f"the least flash times cycles within {_SIZE_FLASH:g} times the smallest flash"
+    if not usable:
+        return replace(plain_choice(parts), candidates=candidates)
+    if goal == "size" and smallest is not None:
+        won, why = smallest[0], f"the least flash times cycles within {_SIZE_FLASH:g} times the smallest flash"
     elif goal == "speed":
         won, why = min(usable, key=lambda pair: pair[1].cycles)[0], "the fewest estimated cycles"
     else:
-        bounded = [(c, cost) for c, cost in usable if cost.flash < _BALANCED_FLASH * smallest_cost.flash]
+        bounded = [(c, cost) for c, cost in usable if cost.flash < _BALANCED_FLASH * least_flash]
         # Whole leaves may take more than twice as much: then the smallest of what is left.
         won = min(bounded or [min(usable, key=lambda p: p[1].flash)], key=lambda pair: pair[1].cycles)[0]
-        why = f"the fewest estimated cycles below twice the flash of {smallest.name}"
+        why = "the fewest estimated cycles" + (f" below twice the flash of {smallest[0].name}" if smallest else "")
     if won.summing == "mixed":
         split = splits[won.ranking]
         return Choices(won.ranking, won.summing, split.whole, candidates, why, split)
@@ -156,7 +164,7 @@ def _least_flash(parts: Parts, limit: float | None) -> int:
     ways = [way for way in SUMMINGS if way != "mixed" and summing_obstacle(parts, way) is None]
     stored = {way: stored_leaves(parts, way, limit, _SIZE_ERROR) for way in ways}
     found = _compared(parts, stored, features(parts, stored), Memory())
-    return min(c.cost.flash for c in found if c.cost is not None)
+    return min((c.cost.flash for c in found if c.cost is not None), default=0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,9 +207,11 @@ def _mixed_candidate(ranking: str, mixed: _Mixed | str, costs: Features, memory:
     return Candidate(ranking, "mixed", cost)
 
 
-def _smallest(candidates: tuple[Candidate, ...]) -> tuple[Candidate, Estimate]:
+def _smallest(candidates: tuple[Candidate, ...]) -> tuple[Candidate, Estimate] | None:
     """What ``size`` takes, and its cost."""
     usable = [(c, c.cost) for c in candidates if c.cost is not None]
+    if not usable:
+        return None
     least = min(cost.flash for _, cost in usable)
     small = [(c, cost) for c, cost in usable if cost.flash <= _SIZE_FLASH * least]
     return min(small, key=lambda pair: pair[1].flash * pair[1].cycles)
@@ -212,7 +222,8 @@ def _candidate(
 ) -> Candidate:
     obstacle = ranking_obstacle(parts, ranking) or summing_obstacle(parts, summing)
     if obstacle is None and leaves.get(summing) is None:
-        obstacle = NOT_EXACT if summing == "packed" else _SLOW_CODE
+        slow = summing == "branches" and parts.tables.column.size > _QUICK_NODES
+        obstacle = _SLOW_CODE if slow else NOT_EXACT
     if obstacle is not None:
         return Candidate(ranking, summing, None, obstacle)
     return Candidate(ranking, summing, estimate(costs, ranking, summing, memory))
@@ -242,18 +253,48 @@ def explain_lines(choices: Choices) -> tuple[str, ...]:
 _CODE_ERROR, FINE_ERROR, _SIZE_ERROR = 3e-4, 2.5e-4, 8e-4
 
 
+def _share(goal: str) -> float:
+    """Only who asks for size pays for it with accuracy."""
+    return _SIZE_ERROR if goal == "size" else FINE_ERROR
+
+
 def stored_leaves(parts: Parts, summing: str, limit: float | None, share: float = _SIZE_ERROR) -> PackedLeaves | None:
     """Leaves as a way of summing stores them; None where they are not exact enough.
 
-    ``limit``: the bound that the user allows; without one, the part ``share`` of the span of the scores.
+    ``limit``: the bound of the sum that the user allows; without one, the part ``share`` of the span of the scores
+    for leaves that may be short.
     """
     if summing == "tables" or (summing == "branches" and parts.leaf is not DType.I16):
-        return pack_leaves(parts.source, parts.leaf, parts.where)
+        return _whole_leaves(parts, parts.leaf, limit)
     spread = score_spread(parts.source, parts.count)
     if summing == "branches":
         found = narrow_leaves(parts.source, Narrow(SHORT_LEAF, False, _CODE_ERROR * spread if limit is None else limit))
-        return found if found is not None else pack_leaves(parts.source, parts.leaf, parts.where)
+        return found if found is not None else _whole_leaves(parts, parts.leaf, limit)
     return leaves_of_words(parts.tables, parts.source, share * spread if limit is None else limit)
+
+
+def _whole_leaves(parts: Parts, leaf: DType, limit: float | None) -> PackedLeaves | None:
+    """Leaves of one unit and type, or None where these are not exact enough."""
+    found = pack_leaves(parts.source, leaf, parts.where)
+    return found if limit is None or found.bound.error <= limit else None
+
+
+def what_keeps(parts: Parts, goal: str, limit: float) -> str:
+    """The options that give a bound of the score of at most ``limit``, for a hint, where ``goal`` gives none."""
+    allowed = parts.limit_of_sum(limit)
+    ways = []
+    if goal != "speed" and summing_obstacle(parts, "branches") is None:
+        ways += ["--optimize speed"] if stored_leaves(parts, "branches", allowed) is not None else []
+    types = [leaf.label for leaf in (DType.I32, DType.F32, DType.F64) if _can_keep(parts, leaf, allowed)]
+    listed = " or ".join(filter(None, [", ".join(types[:-1]), *types[-1:]]))
+    return " or ".join([*ways, f"--leaf {listed}"])
+
+
+def _can_keep(parts: Parts, leaf: DType, limit: float | None) -> bool:
+    try:
+        return _whole_leaves(parts, leaf, limit) is not None
+    except UnsupportedError:  # too large for the type
+        return False
 
 
 def ranking_obstacle(parts: Parts, ranking: str) -> str | None:

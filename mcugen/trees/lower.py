@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import floor, isinf
+from math import floor, isinf, prod
 
 import numpy as np
 
@@ -127,7 +127,9 @@ def lower_trees(model: Model, options: TreeOptions) -> Model:
         lowering.sum_linear(ensemble, layout, tables)
     else:
         source = _leaf_source(ensemble, layout)
-        parts = Parts(coded.columns, tables, source, forest.leaf_count[layout.leaf], options.spec, options.leaf, where)
+        mean = prod(op.count for op in model.ops if isinstance(op, Average))
+        count = forest.leaf_count[layout.leaf]
+        parts = Parts(coded.columns, tables, source, count, options.spec, options.leaf, where, mean)
         choices = options.choose(parts)
         lowering.rank(coded.columns, choices.ranking, tables)
         lowering.sum_trees(ensemble, tables, choices)

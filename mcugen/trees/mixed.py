@@ -20,7 +20,7 @@ from mcugen.trees.tables import TreeTables
 
 #: Bytes of a node of code beyond those of words, about; a larger figure only makes the search longer.
 _LEAST_MORE = 10.0
-NOT_EXACT = "short leaves are not exact enough"
+NOT_EXACT = "leaves are not exact enough"
 _FLOOR_SHARE = 0.125
 _CODE_SHARES = (0.7, 0.4, 0.2)  # of the bound wanted that code may take: the more, the shorter its constants
 

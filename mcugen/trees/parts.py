@@ -13,7 +13,10 @@ from mcugen.trees.tables import TreeTables
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """``count`` (L,): training rows of each leaf; ``leaf``: the type that the user wants leaves to have."""
+    """``count`` (L,): training rows of each leaf; ``leaf``: the type that the user wants leaves to have.
+
+    ``mean``: how many trees the score is the mean of, 1 where it is their sum.
+    """
 
     columns: Columns
     tables: TreeTables
@@ -22,3 +25,8 @@ class Parts:
     spec: InputSpec
     leaf: DType
     where: str
+    mean: int = 1
+
+    def limit_of_sum(self, limit: float | None) -> float | None:
+        """A bound of the score as a bound of the sum; never more than the division then gives back."""
+        return limit if limit is None or self.mean == 1 else limit * self.mean * (1 - 2.0**-50)

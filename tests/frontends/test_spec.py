@@ -8,6 +8,7 @@ import pytest
 from mcugen.core.types import DType, Feature
 from mcugen.errors import InputError
 from mcugen.frontends.spec import load_spec, mapped_features, resolve_spec
+from mcugen.recipes.prepared import ExportOptions
 from mcugen.trees.signals import Signal
 
 FEATURES = (Feature("temp"), Feature("hum_rel"), Feature("Column_2"), Feature("4"))
@@ -58,6 +59,17 @@ def test_type_is_float32_unless_named(spec):
     assert mapped_features(FEATURES, None) == frozenset()
 
 
+def test_types_are_those_of_the_command_line(spec):
+    with pytest.raises(InputError) as e:
+        ExportOptions(input_dtype="complex").validate()
+    for label in e.value.hint.removeprefix("known: auto, ").split(", "):
+        assert spec(entry(name="temp", dtype=label)).inputs[0].dtype == label
+    with pytest.raises(InputError) as e:
+        spec(entry(name="temp", dtype="complex"))
+    listed = e.value.what.partition("not one of ")[2].split(", ")
+    assert listed == ["float64", "float32", "int32", "int16", "uint16", "int8", "uint8"]
+
+
 def test_windows_text_and_blanks_in_names(spec):
     s = spec(b"\xef\xbb\xbf[[input]]\r\nname = 'hum rel'\r\nscale = 2\r\n")
     assert resolve_spec(FEATURES, s, DType.I8).signals[1].scale == 2.0
@@ -75,6 +87,7 @@ FILE_FAULTS = {
     "empty name": (entry(name=""), ["name"]),
     "name is a number": (entry(name=3), ["name"]),
     "dtype": (entry(name="temp", dtype="int61"), ["dtype", "'int61'", "int"]),
+    "dtype of no input": (entry(name="temp", dtype="uint32"), ["dtype", "'uint32'", "int32"]),
     "dtype is a number": (entry(name="temp", dtype=16), ["dtype", "16"]),
     "scale zero": (entry(name="temp", scale=0.0), ["scale", "0"]),
     "scale minus zero": ("[[input]]\nname='temp'\nscale=-0.0", ["scale"]),
@@ -154,7 +167,7 @@ def test_model_faults(spec, text, dtype, words):
 
 def test_ends_of_the_type_are_codes(spec):
     for t in DType:
-        if not t.is_float:
+        if not t.is_float and t is not DType.U32:
             for code in (t.min, t.max):
                 s = resolve_spec(FEATURES, spec(entry(name="temp", missing=code, dtype=t.label)), None)
                 assert np.isnan(s.values(np.full((1, 4), code, t.np))[0, 0])

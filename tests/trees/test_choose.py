@@ -131,6 +131,62 @@ def test_limit_on_short_leaves() -> None:
     assert exact.leaves.bound.error < 1e-5
 
 
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("limit", [1e-2, 1e-3, 1e-4, 1e-5, 1e-6])
+def test_a_limit_that_some_way_keeps_is_kept(goal: str, limit: float) -> None:
+    """Whatever the goal likes best otherwise: ways whose leaves are too coarse are no candidates."""
+    found = _decide(goal, FOREST, limit=limit)
+    assert found.leaves.bound.error <= limit
+    for c in found.candidates:
+        if c.summing == "tables":
+            whole = _decide("size", FOREST).leaves if c.cost is None else None
+            assert whole is None or "not exact enough" in c.obstacle
+
+
+def test_a_limit_that_nothing_keeps() -> None:
+    found = _decide("balanced", FOREST, limit=0.0)
+    assert (found.ranking, found.summing) == ("search", "tables")
+    assert all("not exact enough" in c.obstacle for c in found.candidates)
+
+
+def _furnace() -> Path:
+    return Path(__file__).parents[2] / "examples" / "quickstart" / "furnace.txt"
+
+
+def test_hints_name_what_keeps_a_limit(tmp_path: Path) -> None:
+    """Each option that the hint names works; those that it leaves out are refused."""
+
+    def hint(limit: float, **options: str) -> str | None:
+        try:
+            build.export(_furnace(), tmp_path / "m", name="m", max_error=limit, verify=False, force=True, **options)
+        except InputError as e:
+            return f"{e.where}: {e.hint}"
+        return None
+
+    for limit in (1e-2, 1e-5, 1e-8, 0.0):
+        for leaf in ("int16", "int32", "float32"):
+            told = hint(limit, leaf=leaf)
+            if told is not None:
+                for other in ("int32", "float32", "float64"):
+                    assert (other in told) == (hint(limit, leaf=other) is None), (limit, leaf, told)
+    assert hint(0.0) == "--max-error: use --leaf float64"
+
+
+def test_the_limit_of_a_mean_is_not_that_of_the_sum() -> None:
+    """The score of a forest is a mean: its sum may be off by as many times more, and the leaves may be as short."""
+    some: list[Split | Leaf] = [_full(4, i) for i in range(32)]
+    seen: list[Choices] = []
+
+    def keep(parts: Parts) -> Choices:
+        seen.append(choose(parts, "size", Memory(), 1e-3))
+        return seen[-1]
+
+    machine = lower(model_of(forest_of(some, 5), average=32), spec_of(DType.F32, 5), leaf=DType.I16, choose=keep)
+    assert seen[0].summing == "packed"
+    assert 1e-3 < seen[0].leaves.bound.error <= 32e-3
+    assert machine.bounds["score"].error <= 1e-3
+
+
 def test_command_options(tmp_path: Path) -> None:
     """Through export: the goal is recorded, --explain has the table, a bound that nothing keeps is refused."""
     for goal in GOALS:
