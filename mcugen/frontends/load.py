@@ -11,7 +11,7 @@ from mcugen.core.types import Model
 from mcugen.errors import InputError, UnsupportedError
 from mcugen.frontends.lightgbm import load_text
 from mcugen.frontends.named_file import read_bytes
-from mcugen.frontends.objects import load_object
+from mcugen.frontends.objects import load_object, refuse_iterations
 from mcugen.frontends.pipeline.load import Pipeline, load_pipeline, pipeline_of
 
 _NOT_MODELS = {".pkl", ".pickle", ".joblib", ".json", ".bin"}
@@ -28,15 +28,15 @@ def load_source(
 
     ``shapes``: of ONNX inputs with dynamic axes.
     """
-    chosen = num_iteration is not None or start_iteration != 0
-    if chosen and (not isinstance(source, str | Path) or Path(source).suffix.lower() == ".onnx"):
-        where = "--num-iteration" if num_iteration is not None else "--start-iteration"
-        raise InputError(where, "chooses iterations of a LightGBM model.txt, and of nothing else", "leave it out")
+    chosen = (num_iteration, start_iteration)
     if not isinstance(source, str | Path):
         tables = source if isinstance(source, Mapping) else getattr(source, "pipeline_tables", None)
         if isinstance(tables, Mapping):
+            refuse_iterations(chosen)
             return pipeline_of(tables, name, partial(_load_model, shapes, (None, 0)))
-        return load_object(source, name, shapes)
+        return load_object(source, name, shapes, chosen)
+    if Path(source).suffix.lower() == ".onnx":
+        refuse_iterations(chosen)
     path = Path(source)
     data = read_bytes(path)
     suffix = path.suffix.lower()

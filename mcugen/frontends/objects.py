@@ -27,22 +27,37 @@ _CONVERTED = {
 }
 
 
-def load_object(obj: Any, name: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Model:
+#: num_iteration and start_iteration, as in ``Booster.predict``.
+Iterations = tuple[int | None, int]
+ALL: Iterations = (None, 0)
+
+
+def refuse_iterations(chosen: Iterations) -> None:
+    """InputError where somebody chose iterations of a model that has none."""
+    if chosen != ALL:
+        where = "--num-iteration" if chosen[0] is not None else "--start-iteration"
+        raise InputError(where, "chooses iterations of a LightGBM model, and of nothing else", "leave it out")
+
+
+def load_object(
+    obj: Any, name: str, shapes: Mapping[str, tuple[int, ...]] | None = None, chosen: Iterations = ALL
+) -> Model:
     """The source model of a fitted ``obj``; ``name`` becomes Model.name.
 
     Accepts lightgbm.Booster, LightGBM's scikit-learn wrappers, the estimators in ``sklearn.ESTIMATORS``, and
     onnx.ModelProto (``shapes``: of inputs with dynamic axes). A booster gives the trees that its ``predict`` uses: up
-    to the best iteration, if early stopping found one. Raises InputError for an object that was not fitted,
-    UnsupportedError for any other object.
+    to the best iteration, if early stopping found one; ``chosen`` ones, as ``predict`` counts them. Raises InputError
+    for an object that was not fitted, UnsupportedError for any other object.
     """
+    found = _base(obj, "lightgbm", _LIGHTGBM)
+    if found is not None:
+        return _load_lightgbm(obj, name, found, chosen)
+    refuse_iterations(chosen)
     if type(obj).__name__ == "ModelProto" and type(obj).__module__.partition(".")[0] == "onnx":
         # onnx is slow to import, and only needed here. Deterministic: maps in a fixed order.
         from mcugen.frontends.onnx import load_onnx  # noqa: PLC0415
 
         return load_onnx(obj.SerializeToString(deterministic=True), "ModelProto", name, dict(shapes or {}))
-    found = _base(obj, "lightgbm", _LIGHTGBM)
-    if found is not None:
-        return _load_lightgbm(obj, name, found)
     found = _base(obj, "sklearn", sklearn.ESTIMATORS)
     if found is not None:
         return sklearn.load_estimator(obj, name, found)
@@ -70,14 +85,18 @@ def _base(obj: Any, package: str, names: Any) -> type | None:
     return None
 
 
-def _load_lightgbm(obj: Any, name: str, base: type) -> Model:
+def _load_lightgbm(obj: Any, name: str, base: type, chosen: Iterations) -> Model:
     """Through LightGBM's own text, which holds all that prediction needs, in 17 digits."""
     file = type(obj).__name__
-    if base.__name__ == "Booster":
-        return lightgbm.load_text(obj.model_to_string().encode(), file, name)
-    if getattr(obj, "_Booster", None) is None:
+    whole = base.__name__ == "Booster"
+    if not whole and getattr(obj, "_Booster", None) is None:
         raise InputError(file, "this estimator is not fitted", "call fit first")
-    model = lightgbm.load_text(obj.booster_.model_to_string().encode(), file, name)
+    booster = obj if whole else obj.booster_
+    # The best iteration counts only where nothing was chosen.
+    text = booster.model_to_string() if chosen == ALL else booster.model_to_string(num_iteration=-1)
+    model = lightgbm.load_text(text.encode(), file, name, *chosen)
+    if whole:
+        return model
     # The wrapper trains on class numbers; a custom objective has no labels, and there predict gives raw scores.
     labels = tuple(str(c) for c in getattr(obj, "classes_", ()))
     return replace(model, labels=labels) if len(labels) == len(model.labels) else model

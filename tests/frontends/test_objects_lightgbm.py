@@ -7,6 +7,7 @@ import pytest
 
 from mcugen.core.passes import evaluate
 from mcugen.errors import InputError
+from mcugen.frontends.load import load_source
 from mcugen.frontends.objects import load_object
 
 lgb = pytest.importorskip("lightgbm")
@@ -37,6 +38,26 @@ def test_the_best_iteration_counts():
         assert model.ops[0].forest.n_trees == 3
         assert (raw(model, X)[:, 0] == est.predict(X, raw_score=True)).all()
     assert model.labels == ()
+
+
+@pytest.mark.parametrize("chosen", [(3, 0), (5, 2), (None, 4), (100, 1), (2, 6)])
+@pytest.mark.parametrize("best", [-1, 3])
+def test_chosen_iterations(chosen, best):
+    """As ``predict`` counts them, also where early stopping found a best iteration."""
+    est = lgb.LGBMRegressor(**SMALL).fit(X, SCORE)
+    est.booster_.best_iteration = best
+    count, start = chosen
+    expected = est.booster_.predict(X, raw_score=True, num_iteration=count, start_iteration=start)
+    for obj in (est, est.booster_):
+        model = load_source(obj, "m", count, start)
+        assert (raw(model, X)[:, 0] == expected).all()
+
+
+def test_iterations_out_of_range():
+    booster = lgb.train({"num_leaves": 5, "verbose": -1, "num_threads": 1}, lgb.Dataset(X, SCORE), 8)
+    for count, start, option in ((0, 0, "--num-iteration"), (None, 8, "--start-iteration")):
+        with pytest.raises(InputError, match=option):
+            load_source(booster, "m", count, start)
 
 
 @pytest.mark.parametrize("names", [("no", "yes"), ("low", "mid", "top")])
