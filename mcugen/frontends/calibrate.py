@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from mcugen.core.types import Array, DType, Model
+from mcugen.core.types import Array, DType, Feature, Model
 from mcugen.frontends.data import as_input, load_table
 from mcugen.frontends.scales import check_integer_inputs, find_scales
 from mcugen.frontends.spec import SpecFile, mapped_features, resolve_spec
@@ -44,15 +45,40 @@ def bind_signals(
         return Calibration(spec)
     table = load_table(calib, model.features)
     lines: list[str] = []
+    used = np.unique(forest.feature)
     physical = table.x.dtype.kind == "f"
     if physical and not spec.dtype.is_float:
         known = {i: spec.signals[i] for i in confirmed}
         codes = {i: s.missing for i, s in enumerate(spec.signals) if s.missing is not None}
-        used = set(np.unique(forest.feature).tolist())
-        found, lines = find_scales(table.x, spec.dtype, model.features, known, codes=codes, used=used, where=str(calib))
+        found, lines = find_scales(
+            table.x, spec.dtype, model.features, known, codes=codes, used=set(used.tolist()), where=str(calib)
+        )
         signals = tuple(found.get(i, s) for i, s in enumerate(spec.signals))
         spec = replace(spec, signals=signals)
     check_integer_inputs(forest, model.features, spec, confirmed)
     x, warnings = as_input(table.x, spec, str(calib), model.features)
     real = np.asarray(table.x, np.float64) if physical else spec.values(x)
-    return Calibration(spec, x, real, (*table.notes, *lines, *warnings))
+    strange = _strange(real, model.features, used, str(calib))
+    return Calibration(spec, x, real, (*table.notes, *lines, *warnings, *strange))
+
+
+def _strange(real: Array, features: Sequence[Feature], used: Array, where: str) -> tuple[str, ...]:
+    """A line where most values of a feature that the trees read lie outside of what the model was trained on.
+
+    ``real`` (N, F): in the model's unit, or so the user thinks; ``used``: the numbers of these features.
+    """
+    found = []
+    for i in used.tolist():
+        low, high = features[i].low, features[i].high
+        values = real[:, i][np.isfinite(real[:, i])]
+        if low is None or high is None or not values.size:
+            continue
+        outside = int(np.count_nonzero((values < low) | (values > high)))
+        if 2 * outside > values.size:
+            found.append((features[i].name, outside, values.size, low, high))
+    if not found:
+        return ()
+    name, outside, count, low, high = found[0]
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    what = f"{outside:,} of {count:,} values are outside of {low:g} to {high:g}, where the model was trained"
+    return (f"{where}: {name}{more}: {what} (are they in the model's unit? --spec gives scale and offset)",)

@@ -68,7 +68,8 @@ def distance_text(rows: int, mean: float, largest: float, span: float, flips: in
     """The float model and the C on the user's rows, in one line."""
     share = f" ({100 * largest / span:.3g} % of the span)" if span > 0 else ""
     labels = "" if flips is None else f", {flips} labels flip"
-    return f"on {rows:,} rows of your data: mean error {mean:.3g}, largest {largest:.3g}{share}{labels}"
+    plural = "" if rows == 1 else "s"
+    return f"on {rows:,} row{plural} of your data: mean error {mean:.3g}, largest {largest:.3g}{share}{labels}"
 
 
 def _proof(report: Report) -> str:

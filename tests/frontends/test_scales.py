@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from mcugen.core.types import DType, Feature
 from mcugen.errors import InputError
+from mcugen.frontends.calibrate import bind_signals
 from mcugen.frontends.data import as_input
 from mcugen.frontends.objects import load_object
 from mcugen.frontends.scales import check_integer_inputs, find_scales
+from mcugen.frontends.spec import load_spec
 from mcugen.trees.signals import InputSpec, Signal
 
 lgb = pytest.importorskip("lightgbm")
@@ -268,3 +270,32 @@ def test_any_decimal_lattice_is_found(digits, exponent, shifted, offset, seed):
     parts = scale / (1.0 if signal.scale is None else signal.scale)
     assert abs(parts - round(parts)) < 1e-9
     assert np.abs(back - x).max() <= max(1e-9 * scale, 2 * np.spacing(np.abs(x).max() + abs(signal.offset))), line
+
+
+def test_data_in_another_unit_is_told(tmp_path):
+    """Counts for a model in degrees: a note names feature and range; data in the model's unit has none."""
+    rng = np.random.default_rng(3)
+    degrees = np.round(rng.uniform(20, 80, (400, 2)), 1)
+    model = trained(degrees, degrees[:, 0] - degrees[:, 1])
+    forest = model.ops[0].forest
+
+    def notes(x, spec=None):
+        np.save(tmp_path / "x.npy", x)
+        return [n for n in bind_signals(model, forest, spec, "auto", tmp_path / "x.npy").lines if "trained" in n]
+
+    assert notes(degrees) == []
+    half = degrees.copy()
+    half[:200] += 1000.0  # a half is not most
+    assert notes(half) == []
+    (line,) = notes(degrees * 100)
+    assert "Column_0 and 1 more: 400 of 400 values are outside of 20" in line
+    one = degrees.copy()
+    one[:, 1] = np.where(rng.random(400) < 0.9, np.nan, -1.0)
+    (line,) = notes(one)
+    assert "Column_1: " in line
+    (tmp_path / "s.toml").write_text(
+        "".join(f"[[input]]\nname = 'Column_{i}'\ndtype = 'int16'\nscale = 0.01\n" for i in (0, 1))
+    )
+    spec = load_spec(tmp_path / "s.toml")
+    assert notes((degrees * 100).astype(np.int16), spec) == []
+    assert len(notes(degrees.astype(np.int16), spec)) == 1
