@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import chain
 
 from mcugen.core.op import MachineOp
 from mcugen.core.types import Model
@@ -116,7 +117,10 @@ def plan_arena(model: Model, ops: Sequence[MachineOp], *, ports: bool = False) -
     """
     late = {i for i, op in enumerate(ops) if op.lag is not None}
     best = _planned(model, ops, late, ports)
+    bound = best.lower_bound  # without a lag more is in use, not less
     for i in sorted(late):
+        if best.size <= bound:
+            break
         plan = _planned(model, ops, late - {i}, ports)
         if plan.size < best.size:
             best, late = plan, late - {i}
@@ -202,12 +206,13 @@ def _best(blocks: list[_Block], bound: int) -> list[int]:
     by_span = sorted(numbers, key=lambda k: (blocks[k].first - blocks[k].last, -blocks[k].size, k))
     by_time = sorted(numbers, key=lambda k: (blocks[k].first, -blocks[k].size, k))
     rng = random.Random(0)
-    best, height = _first_fit(blocks, by_size)
+    fit = _FirstFit(blocks)
+    best, height = fit.place(by_size)
     spreads = [4.0, float(len(blocks))] * (_SHUFFLES // 2)
-    for order in [by_span, by_time] + [_shuffled(by_size, spread, rng) for spread in spreads]:
+    for order in chain((by_span, by_time), (_shuffled(by_size, spread, rng) for spread in spreads)):
         if height == bound:
             break
-        origins, found = _first_fit(blocks, order)
+        origins, found = fit.place(order, height)
         if found < height:
             best, height = origins, found
     return best
@@ -219,28 +224,42 @@ def _shuffled(order: list[int], spread: float, rng: random.Random) -> list[int]:
     return [order[i] for _, i in sorted(keyed)]
 
 
-def _first_fit(blocks: list[_Block], order: list[int]) -> tuple[list[int], int]:
-    """Each block as low as no part of it disturbs what was placed before. The origins, and the height."""
-    origins = [0] * len(blocks)
-    placed: list[_Part] = []
-    height = 0
-    for k in order:
-        block = blocks[k]
-        # Between these an origin would make a part overlap another.
-        taken = sorted(
-            (other.at - part.at - part.size, other.at + other.size - part.at)
-            for part in block.parts
-            for other in placed
-            if part.meets(other)
-        )
-        origin = -block.low
-        for low, high in taken:
-            if low < origin < high:
-                origin = high
-        origins[k] = origin
-        placed += [replace(p, at=p.at + origin) for p in block.parts]
-        height = max(height, origin + block.low + block.size)
-    return origins, height
+class _FirstFit:
+    """Each block as low as no part of it disturbs what was placed before."""
+
+    def __init__(self, blocks: list[_Block]) -> None:
+        self._low = [b.low for b in blocks]
+        self._top = [b.low + b.size for b in blocks]
+        #: By block, for each other that it meets: between which distances of their origins parts would overlap.
+        self._apart = [[(j, found) for j, b in enumerate(blocks) if (found := _overlaps(a, b))] for a in blocks]
+
+    def place(self, order: list[int], limit: int | None = None) -> tuple[list[int], int]:
+        """The origins, and the height; any origins, and ``limit``, where the height is not below that."""
+        origins: list[int | None] = [None] * len(order)
+        height = 0
+        for k in order:
+            taken = sorted(
+                (low + at, high + at)
+                for j, distances in self._apart[k]
+                if (at := origins[j]) is not None
+                for low, high in distances
+            )
+            origin = -self._low[k]
+            for low, high in taken:
+                if low < origin < high:
+                    origin = high
+            origins[k] = origin
+            height = max(height, origin + self._top[k])
+            if limit is not None and height >= limit:
+                return [], limit
+        return [at for at in origins if at is not None], height
+
+
+def _overlaps(block: _Block, other: _Block) -> list[tuple[int, int]]:
+    """Between which distances of the origin of ``block`` above that of ``other`` parts of both would overlap."""
+    if block is other:
+        return []
+    return [(q.at - p.at - p.size, q.at + q.size - p.at) for p in block.parts for q in other.parts if p.meets(q)]
 
 
 def _check(blocks: list[_Block], origins: list[int]) -> None:
