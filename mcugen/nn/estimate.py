@@ -24,6 +24,8 @@ from mcugen.nn.ops.qadd import QAdd
 from mcugen.nn.ops.qconv import QConv
 from mcugen.nn.ops.qdense import QDense
 from mcugen.nn.ops.qdepthwise import QDepthwise
+from mcugen.nn.ops.qgate import QGate
+from mcugen.nn.ops.qmul import QMul
 from mcugen.nn.ops.qpool import QPool
 from mcugen.nn.ops.qtable import QTable
 from mcugen.nn.ops.qwinograd import QWinograd
@@ -228,6 +230,8 @@ _OF: Mapping[type[MachineOp], Callable[[Any], float]] = {
     QDepthwise: _depthwise,
     QAdd: _add,
     QTable: _elements(6.0),
+    QMul: _elements(12.0),
+    QGate: _elements(12.0),
     QDense: _dense,
     QPool: _pool,
 }

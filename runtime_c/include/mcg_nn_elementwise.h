@@ -42,6 +42,15 @@ typedef struct {
 void mcg_mul_s8(const mcg_mul_t *d, const int8_t *a, const int8_t *b, int8_t *y);
 
 typedef struct {
+    uint32_t outer, gates, inner; /* x has the shape (outer, gates, inner), g has `gates` elements */
+    int32_t zp_x, zp_g;
+    mcg_requant_t requant;
+} mcg_gate_t;
+
+/* y[o][c][i] = requantize((x[o][c][i] - zp_x) * (g[c] - zp_g)). y may be x. Cost: about 12 instructions an element. */
+void mcg_gate_s8(const mcg_gate_t *d, const int8_t *x, const int8_t *g, int8_t *y);
+
+typedef struct {
     uint32_t outer, channels, inner; /* x has the shape (outer, channels, inner) */
     int32_t zp;
     mcg_requant_t requant;

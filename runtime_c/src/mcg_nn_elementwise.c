@@ -102,6 +102,28 @@ void mcg_mul_s8(const mcg_mul_t *d, const int8_t *a, const int8_t *b, int8_t *y)
     }
 }
 
+MCG_CODE(mcg_gate_s8)
+void mcg_gate_s8(const mcg_gate_t *d, const int8_t *x, const int8_t *g, int8_t *y)
+{
+    const mcg_requant_t q = d->requant;
+    const int32_t zp_x = d->zp_x, zp_g = d->zp_g;
+    const uint32_t gates = d->gates, inner = d->inner;
+    for (uint32_t o = 0; o < d->outer; ++o) {
+        if (inner == 1u) { /* a gate for each of neighbouring elements */
+            for (uint32_t c = 0; c < gates; ++c) {
+                *y++ = (int8_t)mcg_requant((*x++ - zp_x) * (g[c] - zp_g), q);
+            }
+            continue;
+        }
+        for (uint32_t c = 0; c < gates; ++c) {
+            const int32_t gate = g[c] - zp_g;
+            for (uint32_t i = 0; i < inner; ++i) {
+                *y++ = (int8_t)mcg_requant((*x++ - zp_x) * gate, q);
+            }
+        }
+    }
+}
+
 MCG_CODE(mcg_scale_s8)
 void mcg_scale_s8(const mcg_scale_t *d, const int32_t *multiplier, const int32_t *add, const int8_t *x, int8_t *y)
 {

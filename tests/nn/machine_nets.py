@@ -17,6 +17,7 @@ from mcugen.nn.ops.qconcat import QConcat
 from mcugen.nn.ops.qconv import QConv
 from mcugen.nn.ops.qdense import QDense
 from mcugen.nn.ops.qdepthwise import QDepthwise
+from mcugen.nn.ops.qgate import QGate
 from mcugen.nn.ops.qmul import QMul
 from mcugen.nn.ops.qpool import pool_of
 from mcugen.nn.ops.qscale import QScale, scale_of
@@ -159,6 +160,18 @@ class Maker:
         self.ops.append(QMul(*operands, requant))
         return y
 
+    def gate(self, x: Image) -> Image:
+        """Times a factor a channel, made of the mean of the channel."""
+        mean = self.pool(x, "avg", x.shape[1:])
+        g, q = self.conv(mean, x.shape[0], (1, 1)), self.scale()
+        requant = requant_of([x.q.scale * g.q.scale / q.scale], q.zero_point)
+        y = self.new(x.shape, x.planar, q)
+        pixels = x.shape[1] * x.shape[2]
+        sizes = (1, x.shape[0], pixels) if x.planar else (pixels, x.shape[0], 1)
+        operands = ((x.name, g.name), (y.name,), LOC)
+        self.ops.append(QGate(*operands, *sizes, x.q.zero_point, g.q.zero_point, requant))
+        return y
+
     def affine(self, x: Image) -> Image:
         q, c = self.scale(), x.shape[0]
         scale = np.where(self.rng.random(c) < 0.3, 0.0, self.rng.normal(0, 1, c))
@@ -253,7 +266,22 @@ def _step(  # noqa: PLR0912
     kernel = (int(rng.integers(1, 4)), int(rng.integers(1, 4)))
     peers = [v for v in pool if v.shape == x.shape]
     peer = m.arranged(peers[int(rng.integers(len(peers)))], x.planar)
-    kinds = ("conv", "point", "deep", "table", "max", "avg", "add", "mul", "affine", "turn", "cat", "slice", "pad")
+    kinds = (
+        "conv",
+        "point",
+        "deep",
+        "table",
+        "max",
+        "avg",
+        "add",
+        "mul",
+        "gate",
+        "affine",
+        "turn",
+        "cat",
+        "slice",
+        "pad",
+    )
     match str(rng.choice(kinds)):
         case "conv":
             return m.conv(x, int(rng.integers(1, 9)), kernel)
@@ -271,6 +299,8 @@ def _step(  # noqa: PLR0912
             return m.add(x, peer, int(rng.choice([-1, 1])))
         case "mul":
             return m.mul(x, peer)
+        case "gate":
+            return m.gate(x)
         case "affine":
             return m.affine(x)
         case "turn":

@@ -1,4 +1,4 @@
-"""QTable, QAdd, QMul, QScale: against real arithmetic, and the emitted C bit for bit."""
+"""QTable, QAdd, QMul, QGate, QScale: against real arithmetic, and the emitted C bit for bit."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from plain_rig import LOC, Case, check_board, check_c, every_pair, i8, ints
 from mcugen.core.types import QParams
 from mcugen.errors import InternalError, UnsupportedError
 from mcugen.nn.ops.qadd import QAdd, add_of
+from mcugen.nn.ops.qgate import QGate
 from mcugen.nn.ops.qmul import QMul
 from mcugen.nn.ops.qscale import QScale, scale_of
 from mcugen.nn.ops.qtable import QTable, table_of
@@ -107,6 +108,22 @@ def test_mul_is_the_rounded_product(factor: float, za: int, zb: int, zo: int) ->
     assert_rounded(y, exact, 65025 * factor * 2.0**-31 + 1e-9)
 
 
+@settings(max_examples=25, deadline=None)
+@given(st.floats(1e-3, 10.0), ZERO, ZERO, ZERO, st.tuples(*[st.integers(1, 5)] * 3), st.integers(0, 99))
+def test_gate_is_a_repeated_product(
+    factor: float, zx: int, zg: int, zo: int, sizes: tuple[int, int, int], seed: int
+) -> None:
+    op = QGate(("x", "g"), ("y",), LOC, *sizes, zx, zg, requant_of([factor], zo))
+    x, g = ints(seed, op.count).reshape(sizes), ints(seed + 1, sizes[1])
+    g[0], x[0, 0, 0] = -128, 127
+    y = op.eval(x[None], g[None])[0][0]
+    exact = [factor * (float(v) - zx) * (float(g[c]) - zg) + zo for (_, c, _), v in np.ndenumerate(x)]
+    assert_rounded(y.reshape(-1), np.array(exact), 65025 * factor * 2.0**-31 + 1e-9)
+    product = QMul(("x", "g"), ("y",), LOC, op.count, zx, zg, op.requant)
+    wide = np.broadcast_to(g[None, :, None], sizes)
+    np.testing.assert_array_equal(y, product.eval(x[None], np.ascontiguousarray(wide)[None])[0][0])
+
+
 def test_table_saturates_and_rounds_half_to_even() -> None:
     table = table_of(lambda x: x, QParams(0.5, 0), QParams(1.0, 0))
     assert table[np.array([-5, -3, -1, 0, 1, 3, 5]) + 128].tolist() == [-2, -2, 0, 0, 0, 2, 2]
@@ -160,6 +177,10 @@ def test_emitted_c(tmp_path: Path) -> None:
     for i, factor in enumerate([1e-4, 0.3, 0.5, 0.9, 7.0]):
         op = QMul(("a", "b"), ("y",), LOC, 99, -128, 127, requant_of([factor], 10 * i - 20))
         cases.append(Case(op, (ints(i + 20, 99), ints(i + 40, 99))))
+    for i, sizes in enumerate([(1, 1, 1), (7, 5, 1), (1, 5, 7), (3, 5, 7), (1, 9, 1), (4, 1, 1), (1, 1, 9)]):
+        for factor in (0.002, 0.7, 3.0):
+            op = QGate(("x", "g"), ("y",), LOC, *sizes, 127, -128, requant_of([factor], 10 * i - 20, -90 * (i % 2), 99))
+            cases.append(Case(op, (ints(i + 60, op.count), ints(i + 80, sizes[1]))))
     q_in = QParams(0.1, -128)
     for i, so in enumerate([0.01, 1.0, 30.0]):
         rng = np.random.default_rng(i)
@@ -184,6 +205,12 @@ def test_broken_fields_are_our_bug() -> None:
     ):
         with pytest.raises(InternalError, match="QAdd"):
             broken.check(types)
+    gate = QGate(("a", "g"), ("y",), LOC, 256, 256, 1, 3, 3, requant_of([0.1], 3))
+    types["g"] = i8(256, q)
+    gate.check(types)
+    for other in (replace(gate, outer=255), replace(gate, zp_g=4), replace(gate, requant=requant_of([0.1], 4))):
+        with pytest.raises(InternalError, match="QGate"):
+            other.check(types)
     table = QTable(("a",), ("y",), LOC, A.size, np.zeros(255, np.int8))
     with pytest.raises(InternalError, match="QTable"):
         table.check(types)

@@ -22,6 +22,7 @@ from mcugen.nn.ops.qconv16 import QConv16
 from mcugen.nn.ops.qdense import QDense
 from mcugen.nn.ops.qdense16 import QDense16
 from mcugen.nn.ops.qdepthwise import QDepthwise
+from mcugen.nn.ops.qgate import QGate
 from mcugen.nn.ops.qgru import QGru
 from mcugen.nn.ops.qgru_step import QGruStep
 from mcugen.nn.ops.qlogsoftmax import QLogSoftmax
@@ -44,6 +45,7 @@ MACHINE_OPS: tuple[type[MachineOp], ...] = (
     QDense,
     QAdd,
     QMul,
+    QGate,
     QTable,
     QScale,
     QPool,

@@ -11,6 +11,7 @@ from mcugen.core.types import Array
 from mcugen.nn.ops.move import MAX_DIMS, Move
 from mcugen.nn.ops.qadd import QAdd
 from mcugen.nn.ops.qconcat import QConcat
+from mcugen.nn.ops.qgate import QGate
 from mcugen.nn.ops.qmul import QMul
 from mcugen.nn.ops.qpool import QPool
 from mcugen.nn.ops.qscale import QScale
@@ -103,6 +104,31 @@ class TrimScale(Trimmer[QScale]):
     def trimmed(self, gone: Gone) -> QScale:
         kept = self._kept(gone)
         return replace(self.op, channels=int(kept.sum()), multiplier=self.op.multiplier[kept], add=self.op.add[kept])
+
+
+class TrimGate(Trimmer[QGate]):
+    """Whole channels, with their gates."""
+
+    def bounds(self) -> tuple[Bounds, ...]:
+        op, (x, g) = self.op, self.known
+        sides = [v.reshape(op.outer, op.gates, op.inner) - op.zp_x for v in (x.low, x.high)]
+        ends = [v * (w - op.zp_g)[None, :, None] for v in sides for w in (g.low, g.high)]
+        return self.between(*(requantize(f(ends, axis=0), op.requant) for f in (np.min, np.max)))
+
+    def _kept(self, gone: Gone) -> Array:
+        op = self.op
+        kept = ~(gone.of(self.x) & gone.of(self.y)).reshape(op.outer, op.gates, op.inner)
+        return np.asarray(kept.any(axis=(0, 2)) | ~gone.of(op.inputs[1]))
+
+    def keep(self, gone: Gone) -> None:
+        op, channels = self.op, self._kept(gone)
+        kept = np.broadcast_to(channels[None, :, None], (op.outer, op.gates, op.inner)).reshape(-1)
+        gone.restore(self.x, kept)
+        gone.restore(self.y, kept)
+        gone.restore(op.inputs[1], channels)
+
+    def trimmed(self, gone: Gone) -> QGate:
+        return replace(self.op, gates=int(self._kept(gone).sum()))
 
 
 class TrimPool(Trimmer[QPool]):

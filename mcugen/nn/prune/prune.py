@@ -16,12 +16,13 @@ from mcugen.nn.ops.qconcat import QConcat
 from mcugen.nn.ops.qconv import QConv
 from mcugen.nn.ops.qdense import QDense
 from mcugen.nn.ops.qdepthwise import QDepthwise
+from mcugen.nn.ops.qgate import QGate
 from mcugen.nn.ops.qmul import QMul
 from mcugen.nn.ops.qpool import QPool
 from mcugen.nn.ops.qscale import QScale
 from mcugen.nn.ops.qtable import QTable
 from mcugen.nn.prune.masks import Bounds, Gone, kept_shape
-from mcugen.nn.prune.others import TrimAdd, TrimConcat, TrimMove, TrimMul, TrimPool, TrimScale, TrimTable
+from mcugen.nn.prune.others import TrimAdd, TrimConcat, TrimGate, TrimMove, TrimMul, TrimPool, TrimScale, TrimTable
 from mcugen.nn.prune.products import TrimConv, TrimDense, TrimDepthwise
 from mcugen.nn.prune.trimmer import Trimmer, Whole, type_bounds
 
@@ -33,6 +34,7 @@ TRIMMERS: dict[type[MachineOp], type[Trimmer[Any]]] = {
     QTable: TrimTable,
     QAdd: TrimAdd,
     QMul: TrimMul,
+    QGate: TrimGate,
     QScale: TrimScale,
     QPool: TrimPool,
     QConcat: TrimConcat,

@@ -11,6 +11,7 @@ from mcugen.nn.ops.move import padded_copy, repeated_copy, strided_slice
 from mcugen.nn.ops.qadd import QAdd, add_of
 from mcugen.nn.ops.qargmax import QArgMax
 from mcugen.nn.ops.qconcat import QConcat
+from mcugen.nn.ops.qgate import QGate
 from mcugen.nn.ops.qlogsoftmax import QLogSoftmax, log_softmax_of
 from mcugen.nn.ops.qmul import QMul
 from mcugen.nn.ops.qnormalize import QNormalize, normalize_of
@@ -129,9 +130,11 @@ def lower_affine(to: Lowering, step: Fused) -> None:
 
 
 def lower_binary(to: Lowering, step: Fused) -> None:
-    """Sum, difference or product of two values; one of another shape is repeated first."""
+    """Sum, difference or product of two values; one of another shape is repeated first, if it is no gate."""
     op = step.op
     assert isinstance(op, Binary)
+    if op.kind == "mul" and _lower_gate(to, step):
+        return
     a, b = (to.stored[v] for v in op.inputs)
     if a.logical != b.logical:
         order = _common_order(to, step)
@@ -153,6 +156,32 @@ def lower_binary(to: Lowering, step: Fused) -> None:
     first, second, q_first = (b, a, q_b) if swap else (a, b, q_a)
     negate = swap and sign < 0
     to.add(QAdd((first.name, second.name), (stored.name,), op.loc, count, table, q_first.zero_point, requant, negate))
+
+
+def _lower_gate(to: Lowering, step: Fused) -> bool:
+    """A product whose one operand is repeated along all axes before and behind its own, as they lie in memory."""
+    shape = to.model.types[step.result].shape
+    whole = [v for v in step.op.inputs if to.stored[v].logical == shape]
+    if len(whole) != 1:
+        return False
+    (value,) = whole
+    (other,) = (v for v in step.op.inputs if v != value)
+    order = _common_order(to, step)
+    small = to.stored[other].logical
+    if len(small) != len(shape):
+        return False
+    own = [i for i, axis in enumerate(order) if small[axis] > 1]
+    first, end = (own[0], own[-1] + 1) if own else (0, 0)
+    if any(small[axis] != shape[axis] for axis in order[first:end]):
+        return False
+    x, g = to.arranged(value, order), to.arranged(other, order)
+    q_x, q_g, q_out = to.q(value), to.q(other), to.q(step.result)
+    requant = requant_of(np.array([q_x.scale * q_g.scale / q_out.scale]), q_out.zero_point, *clamp_of(step, q_out))
+    stored = Stored(step.result, x.logical, x.shape, x.order)
+    to.new_value(step.result, stored)
+    parts = (prod(x.physical[:first]), prod(x.physical[first:end]), prod(x.physical[end:]))
+    to.add(QGate((x.name, g.name), (stored.name,), step.op.loc, *parts, q_x.zero_point, q_g.zero_point, requant))
+    return True
 
 
 def lower_select(to: Lowering, step: Fused) -> None:
