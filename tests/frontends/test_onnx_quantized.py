@@ -245,3 +245,41 @@ def test_means_need_data() -> None:
     )
     with pytest.raises(UnsupportedError, match=r"the range of m is not known .*--calib"):
         quantize(source, None)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize(("kind", "per_channel"), [("int8", False), ("int8", True), ("uint8", True)])
+def test_a_transposed_convolution_keeps_its_weights(kind: str, per_channel: bool, groups: int, stride: int) -> None:
+    """Each phase of the kernel has the integers and the scale of the file, whatever its own largest weight is."""
+    oc = 3
+    q = RNG.integers(-127, 128, (4, oc, 3, 2)).astype(np.int8)
+    q[:, :, 0] //= 9  # a phase with small weights only
+    scale = RNG.uniform(0.01, 0.02, oc if per_channel else ()).astype(np.float32)
+    zero = np.zeros(scale.shape, np.int8)
+    if kind == "uint8":
+        q, zero = (q.astype(np.int16) + 128).astype(np.uint8), np.full(scale.shape, 128, np.uint8)
+    constants = {"kq": q, "ks": scale, "kz": zero, "s": S, "z": np.int8(3), "os": np.float32(0.4), "oz": np.int8(-10)}
+    steps = np.tile(scale * S * np.ones(oc, np.float32), groups).astype(np.float32)
+    constants |= {"bq": RNG.integers(-500, 500, oc * groups).astype(np.int32), "bs": steps}
+    nodes = [
+        *pair("x", "xd"),
+        node("DequantizeLinear", "kq ks kz", "k", axis=1),
+        node("DequantizeLinear", "bq bs", "b", axis=0),
+        node("ConvTranspose", "xd k b", "c", group=groups, strides=[stride, 1], pads=[1, 0, 1, 0]),
+        *pair("c", "y", "os", "oz"),
+    ]
+    model = net(nodes, (1, 4, 5, 4), constants)
+    loaded = same_as_runtime(model)
+    (layer,) = (op for op in loaded.ops if isinstance(op, Conv))
+    assert layer.weight_q is not None
+    assert layer.bias_q is not None
+    assert not loaded.notes
+    machine = quantize(simplify(loaded), None).machine
+    x = np.random.default_rng(4).normal(0, 2, (20, 4, 5, 4)).astype(np.float32)
+    (kind_y,) = (machine.types[v] for v in machine.outputs)
+    found = evaluate(machine, {"x": as_integers(x, machine.types["x"])})[machine.outputs[0]]
+    theirs = np.concatenate([runtime(model, {"x": row[None]})[0] for row in x])
+    steps_off = np.abs(dequantized(found, kind_y).reshape(theirs.shape) - theirs) / 0.4
+    assert steps_off.max() < 1.01
+    assert (steps_off > 0.5).mean() < 0.001  # ties only

@@ -58,7 +58,7 @@ def give_window(c: Call, x: Activated, name: str) -> None:
     c.give_raw(name, (1, channels, *spatial))
 
 
-def _quantized_weights(c: Call, index: int, axis: int) -> Quantized:
+def quantized_weights(c: Call, index: int, axis: int) -> Quantized:
     """weight_q (int8) and weight_scale (per channel along ``axis``) of a weight that was dequantized, if they fit."""
     found = c.constant(index, "the weights").quantized
     if found is None:
@@ -72,7 +72,8 @@ def _quantized_weights(c: Call, index: int, axis: int) -> Quantized:
     return {"weight_q": q, "weight_scale": np.broadcast_to(found.scale.reshape(-1), (found.q.shape[axis],)).copy()}
 
 
-def _quantized_bias(c: Call, index: int, channels: int) -> Quantized:
+def quantized_bias(c: Call, index: int, channels: int) -> Quantized:
+    """bias_q (int32) and bias_scale of a bias that was dequantized, if they fit."""
     found = c.constant(index, "the bias").quantized
     if found is None or found.q.dtype != np.int32 or found.zero_point.any() or found.q.size != channels:
         return {}
@@ -82,7 +83,8 @@ def _quantized_bias(c: Call, index: int, channels: int) -> Quantized:
     }
 
 
-def _read_only(fields: Quantized) -> Quantized:
+def read_only(fields: Quantized) -> Quantized:
+    """The same arrays, which a source op may hold."""
     for a in fields.values():
         a.flags.writeable = False
     return fields
@@ -98,10 +100,10 @@ def conv(c: Call) -> None:
         c.broken(f"kernel_shape {kernel} and weights of shape {list(weight.shape)}")
     sample, fields = window(c, x, weight.shape[2:])
     groups, oc = c.get_int("group", 1), weight.shape[0]
-    quantized = _quantized_weights(c, 1, 0)
+    quantized = quantized_weights(c, 1, 0)
     bias = c.weights(2, "the bias") if c.has(2) else no_bias(oc)
     if c.has(2):
-        quantized |= _quantized_bias(c, 2, oc)
+        quantized |= quantized_bias(c, 2, oc)
     if weight.ndim == 3:
         weight = weight[:, :, None, :]
         if "weight_q" in quantized:
@@ -109,7 +111,7 @@ def conv(c: Call) -> None:
     if groups < 1 or weight.shape[1] * groups != sample[0]:
         c.broken(f"{sample[0]} channels, the weights are for {weight.shape[1]} in each of {groups} groups")
     name = c.program.view(x, sample, c.loc)
-    out = c.add(Conv, name, weight=weight, bias=bias, groups=groups, **fields, **_read_only(quantized))
+    out = c.add(Conv, name, weight=weight, bias=bias, groups=groups, **fields, **read_only(quantized))
     give_window(c, x, out)
 
 
@@ -122,7 +124,7 @@ def gemm(c: Call) -> None:
     if weight.ndim != 2:
         c.broken(f"the weights have {weight.ndim} axes, not 2")
     transposed = bool(c.get_int("transB", 0))
-    quantized = _quantized_weights(c, 1, 0 if transposed else 1)
+    quantized = quantized_weights(c, 1, 0 if transposed else 1)
     if not transposed:
         weight = np.ascontiguousarray(weight.T)
         if quantized:
@@ -134,7 +136,7 @@ def gemm(c: Call) -> None:
     rows = x.shape[1] if c.get_int("transA", 0) else x.shape[0]
     bias, quantized_bias, added = _gemm_bias(c, (rows, n), beta)
     name = _gemm_rows(c, x)
-    fields = {"weight": weight, "bias": bias, **_read_only(quantized | quantized_bias)}
+    fields = {"weight": weight, "bias": bias, **read_only(quantized | quantized_bias)}
     out = c.add(Dense, name, hint="product" if added else "", **fields)
     if added is not None:
         other = c.program.view(added, c.program.types[out].shape, c.loc)
@@ -171,7 +173,7 @@ def _gemm_bias(c: Call, shape: Shape, beta: float) -> tuple[Array, Quantized, Ac
     bias = c.weights(2, "the bias")
     if bias.size not in (1, n) or (bias.size == n > 1 and bias.shape[-1] != n):
         c.refuse(f"a bias of shape {list(bias.shape)} for {n} outputs", "use a bias with one value an output")
-    quantized = _quantized_bias(c, 2, n)
+    quantized = quantized_bias(c, 2, n)
     bias = np.broadcast_to(bias.reshape(-1), (n,))
     if beta != 1.0:
         bias, quantized = bias.astype(np.float64) * beta, _scaled(quantized, "bias", beta)
@@ -185,7 +187,7 @@ def matmul(c: Call) -> None:
     if not c.is_constant(1):
         c.refuse("multiplies two activations", "one operand must be constant: attention is not supported")
     x, weight = c.x(0), c.weights(1, "the weights")
-    quantized = _quantized_weights(c, 1, weight.ndim - 1)
+    quantized = quantized_weights(c, 1, weight.ndim - 1)
     if weight.ndim > 2 and np.prod(weight.shape[:-2]) == 1:
         weight = weight.reshape(weight.shape[-2:])
         quantized = {k: v.reshape(weight.shape) if k == "weight_q" else v for k, v in quantized.items()}
@@ -197,7 +199,7 @@ def matmul(c: Call) -> None:
         quantized["weight_q"] = np.ascontiguousarray(quantized["weight_q"].T)
     name = c.program.view(x, sample_shape(x.shape), c.loc)
     weight = as_float32(weight.T, c.where)
-    out = c.add(Dense, name, weight=weight, bias=no_bias(weight.shape[0]), **_read_only(quantized))
+    out = c.add(Dense, name, weight=weight, bias=no_bias(weight.shape[0]), **read_only(quantized))
     c.give_raw(out, (*x.shape[:-1], weight.shape[0]))
 
 

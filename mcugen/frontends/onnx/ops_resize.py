@@ -8,7 +8,7 @@ import numpy as np
 
 from mcugen.core.types import Array
 from mcugen.frontends.onnx.call import Call
-from mcugen.frontends.onnx.ops_linear import give_window
+from mcugen.frontends.onnx.ops_linear import give_window, quantized_bias, quantized_weights, read_only
 from mcugen.frontends.onnx.ops_move import picked
 from mcugen.frontends.onnx.shapes import Shape
 from mcugen.frontends.onnx.values import Activated, as_float32
@@ -173,18 +173,22 @@ def conv_transpose(c: Call) -> None:
     groups = c.get_int("group", 1)
     if groups < 1 or x.shape[1] % groups:
         c.broken(f"{x.shape[1]} channels in {groups} groups")
-    if c.constant(1, "the weights").quantized is not None:
-        c.program.notes.append(f"{c.where}: its weights are quantized anew, as those of a plain convolution")
-    bias = c.weights(2, "the bias") if c.has(2) else no_bias(weight.shape[1] * groups)
+    channels = weight.shape[1] * groups
+    bias = c.weights(2, "the bias") if c.has(2) else no_bias(channels)
+    quantized = quantized_weights(c, 1, 1)
+    if c.has(2):
+        quantized |= quantized_bias(c, 2, channels)
     if rank == 1:
-        weight, strides, dilations = weight[:, :, None, :], (1, *strides), (1, *dilations)
-        begins, sizes = (0, *begins), (1, *sizes)
-    dense = np.zeros((*weight.shape[:2], *(d * (k - 1) + 1 for k, d in zip(weight.shape[2:], dilations, strict=True))))
-    dense[:, :, :: dilations[0], :: dilations[1]] = weight
+        strides, dilations, begins, sizes = (1, *strides), (1, *dilations), (0, *begins), (1, *sizes)
     sample = (x.shape[1], *((1, x.shape[2]) if rank == 1 else x.shape[2:]))
     name = c.program.view(x, sample, c.loc)
-    kernel, pads = _phases(c, dense, strides, begins, sizes, sample[1:], groups)
+    geometry = (strides, begins, sizes, sample[1:], groups)
+    kernel, pads = _phases(c, _with_holes(weight, dilations), *geometry)
     along = prod(strides)
+    if "weight_q" in quantized:
+        quantized["weight_q"], _ = _phases(c, _with_holes(quantized["weight_q"], dilations), *geometry)
+        quantized["weight_scale"] = np.tile(quantized["weight_scale"], groups)  # of the channels of each group
+    repeated = {k: v if k == "weight_q" else v.repeat(along) for k, v in quantized.items()}
     name = c.add(
         Conv,
         name,
@@ -193,6 +197,7 @@ def conv_transpose(c: Call) -> None:
         bias=as_float32(bias.repeat(along), c.where),
         pads=pads,
         groups=groups,
+        **read_only(repeated),
     )
     if along > 1:
         name = c.add(DepthToSpace, name, hint="spread", block=strides)
@@ -200,6 +205,14 @@ def conv_transpose(c: Call) -> None:
     if c.program.types[name].shape != shape:
         name = c.add(Slice, name, starts=(0, 0, 0), steps=(1, 1, 1), shape=shape)
     give_window(c, x, name)
+
+
+def _with_holes(weight: Array, dilations: Shape) -> Array:
+    """Weights (IC, OC, KH, KW), or (IC, OC, K) as of one row, with the zeros between them that dilations mean."""
+    w = weight if weight.ndim == 4 else weight[:, :, None, :]
+    dense = np.zeros((*w.shape[:2], *(d * (k - 1) + 1 for k, d in zip(w.shape[2:], dilations, strict=True))), w.dtype)
+    dense[:, :, :: dilations[0], :: dilations[1]] = w
+    return dense
 
 
 def _transposed_window(c: Call, spatial: Shape, kernel: Shape) -> tuple[Shape, Shape, Shape, Shape]:
