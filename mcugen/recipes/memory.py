@@ -29,6 +29,8 @@ from mcugen.target.arena import ArenaPlan, plan_arena
 MOST_PRICE = 1.15
 #: Plans of one way to lay out a net that are tried in earnest: an arena may be larger than its values at one time.
 _TRIALS = 6
+#: What a plan may cost above its limit before its layers get the room that is left, which may bring it below.
+_BEFORE_ROOM = (1.0, 1.05, 1.15)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,8 +96,9 @@ def choose_memory(options: ExportOptions, lower: Callable[[bool], LoweredNet]) -
     ]
     if options.optimize == "ram":
         limit = MOST_PRICE * planes.price
-        found = [*(p for p in plain if p.price <= limit), *(p for s in searches for p in _smallest(*s, limit))]
-        best = min(found, key=lambda p: (p.arena.size, p.price))
+        found = [*plain, *(p for s in searches for more in _BEFORE_ROOM for p in _smallest(*s, more * limit))]
+        affordable = [p for p in (planes, *map(_roomy, found)) if p.price <= limit]
+        best = min(affordable, key=lambda p: (p.arena.size, p.price))
         if options.max_ram is None or best.arena.size <= options.max_ram:
             return _beside(best, planes)
     allowed = planes.arena.size if options.max_ram is None else options.max_ram
@@ -107,12 +110,13 @@ def choose_memory(options: ExportOptions, lower: Callable[[bool], LoweredNet]) -
         if least.arena.size > allowed:
             raise too_small(allowed, least.arena)
         fitting = [least]
-    return _beside(min(fitting, key=lambda p: (p.price, p.arena.size)), planes)
+    roomy = [_roomy(p, allowed) for p in fitting]
+    return _beside(min(roomy, key=lambda p: (p.price, p.arena.size)), planes)
 
 
 def _beside(plan: MemoryPlan, fastest: MemoryPlan) -> MemoryPlan:
-    """With what the fastest plan costs, if it is another, and made faster where the arena has room for it."""
-    return plan if plan is fastest else replace(_roomy(plan), fastest=fastest.price)
+    """With what the fastest plan costs, if it is another."""
+    return plan if plan is fastest else replace(plan, fastest=fastest.price)
 
 
 def _smallest(plan: MemoryPlan, fusions: Fusions, allowed: float) -> list[MemoryPlan]:
@@ -145,14 +149,14 @@ def _less_room(fusion: Fusion, arena: ArenaPlan, bound: int) -> dict[int, int]:
 def _cheapest(plan: MemoryPlan, fusions: Fusions, allowed: int) -> list[MemoryPlan]:
     """The cheapest way to run a plan that fits, if one is found."""
     room = allowed
-    for _ in range(_TRIALS):
+    for k in range(2 * _TRIALS):
         fusion = fusions.cheapest(room)
         if fusion is None:
             return []
         found = _fused(plan, fusion)
         if found.arena.size <= allowed:
             return [found]
-        room -= max(found.arena.size - allowed, allowed // 64)
+        room -= max(found.arena.size - allowed, (k + 2) * allowed // 128)  # values do not pack: further each time
     return []
 
 
@@ -179,36 +183,29 @@ def planned(net: LoweredNet, machine: Model, about: str) -> MemoryPlan:
     )
 
 
-def _roomy(plan: MemoryPlan) -> MemoryPlan:
+def _roomy(plan: MemoryPlan, allowed: int = 0) -> MemoryPlan:
     """With larger tiles and whole channels where the arena has room for them anyway while the layer runs: all the bytes
-    that are free then, if another order of the values makes one gap of them, or the largest gap that there is."""
-    for room in (_free, _largest_gap):
+    that are free then, if another order of the values makes one gap of them, or the largest gap that there is.
+    ``allowed``: the arena may become so large."""
+    size = max(plan.arena.size, allowed)
+    for free in (sum, max):
         ops = []
         for i, op in enumerate(machine_ops(plan.machine)):
-            ops.append(op.with_room(room(plan.arena, i)) if isinstance(op, QConv | QDepthwise | RowChain) else op)
+            room = free(_gaps(plan.arena, i, size))
+            ops.append(op.with_room(room) if isinstance(op, QConv | QDepthwise | RowChain) else op)
         wide = planned(plan.net, replace(plan.machine, ops=tuple(ops)), plan.about)
-        if wide.arena.size <= plan.arena.size:
-            return wide
+        if wide.arena.size <= size:
+            return wide if wide.price < plan.price else plan
     return plan
 
 
-def _free(arena: ArenaPlan, i: int) -> int:
-    """Bytes that no value needs while op i runs."""
-    return sum(_gaps(arena, i))
-
-
-def _largest_gap(arena: ArenaPlan, i: int) -> int:
-    """Bytes in a row that no value needs while op i runs."""
-    return max(_gaps(arena, i))
-
-
-def _gaps(arena: ArenaPlan, i: int) -> list[int]:
-    """Sizes of the stretches between the values that live while op i runs."""
+def _gaps(arena: ArenaPlan, i: int, size: int) -> list[int]:
+    """Sizes of the stretches between the values that live while op i runs, in so many bytes."""
     at, gaps = 0, []
-    for start, size in sorted((s.offset, s.size) for s in arena.slots if s.first <= i <= s.last):
+    for start, end in sorted((s.offset, s.offset + s.size) for s in arena.slots if s.first <= i <= s.last):
         gaps.append(max(start - at, 0))
-        at = max(at, start + size)
-    return [*gaps, arena.size - at]
+        at = max(at, end)
+    return [*gaps, size - at]
 
 
 def _small(plan: MemoryPlan) -> MemoryPlan:
