@@ -24,7 +24,9 @@ void mcg_move_8(const mcg_move_t *d, const void *x, void *y);
 void mcg_move_16(const mcg_move_t *d, const void *x, void *y);
 void mcg_move_32(const mcg_move_t *d, const void *x, void *y);
 
-/* y = `outer` times: bytes[0] bytes of parts[0], then bytes[1] of parts[1]... of n parts, each read from front to end. */
+/* y = `outer` times: bytes[0] bytes of parts[0], then bytes[1] of parts[1]... of n parts, each read from front to end. y may
+ * start before one of the parts, in its memory, as far as mcugen has proven (QConcat.lag); else all apart.
+ * Cost: about 12 instructions for 16 bytes, 6 for each four and each one of what is left of a part, and 15 for each part. */
 void mcg_concat(const void *const *parts, const uint32_t *bytes, uint32_t n, uint32_t outer, void *y);
 
 MCG_END_DECLS

@@ -3,6 +3,8 @@
  */
 #include "mcg_nn_move.h"
 
+#include "mcg_dsp.h"
+
 #include <string.h>
 
 /* Offsets wrap modulo 2^32 on the way; each element's index is inside its array. */
@@ -46,13 +48,33 @@ typedef uint32_t word_t; /* compile with the equivalent of -fno-strict-aliasing 
 MCG_CODE(mcg_move_32)
 void mcg_move_32(const mcg_move_t *d, const void *x, void *y){MOVE(word_t)}
 
+/* n bytes, from the first to the last; `to` may lie before `from` in the same memory. */
+MCG_CODE(copy_on)
+static void copy_on(unsigned char *to, const unsigned char *from, uint32_t n)
+{
+    for (; n >= 16u; n -= 16u, to += 16, from += 16) {
+        const uint32_t a = mcg_load32(from), b = mcg_load32(from + 4);
+        const uint32_t c = mcg_load32(from + 8), d = mcg_load32(from + 12);
+        mcg_store32(to, a);
+        mcg_store32(to + 4, b);
+        mcg_store32(to + 8, c);
+        mcg_store32(to + 12, d);
+    }
+    for (; n >= 4u; n -= 4u, to += 4, from += 4) {
+        mcg_store32(to, mcg_load32(from));
+    }
+    for (; n != 0u; --n) {
+        *to++ = *from++;
+    }
+}
+
 MCG_CODE(mcg_concat)
 void mcg_concat(const void *const *parts, const uint32_t *bytes, uint32_t n, uint32_t outer, void *y)
 {
     unsigned char *to = (unsigned char *)y;
     for (uint32_t o = 0; o < outer; ++o) {
         for (uint32_t i = 0; i < n; ++i) {
-            memcpy(to, (const unsigned char *)parts[i] + (size_t)o * bytes[i], bytes[i]);
+            copy_on(to, (const unsigned char *)parts[i] + (size_t)o * bytes[i], bytes[i]);
             to += bytes[i];
         }
     }

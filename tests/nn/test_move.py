@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 import pytest
-from plain_rig import LOC, Case, check_board, check_c, ints
+from plain_rig import BUILDS, LOC, RUNTIME, WARNINGS, Case, _objects, check_board, check_c, ints
 
+from mcugen.core.op import Names
 from mcugen.core.types import DType, QParams, TensorType
+from mcugen.ctext.arrays import array_rows
 from mcugen.errors import InternalError, UnsupportedError
 from mcugen.nn.ops.move import Move, fill_bits, padded_copy, strided_copy, strided_slice
 from mcugen.nn.ops.qconcat import QConcat
@@ -84,6 +87,12 @@ def test_meaning_and_emitted_c(tmp_path: Path) -> None:
         )
         cases.append(Case(op, parts))
     cases.append(Case(QConcat(X, Y, LOC, 1, (9,)), (ints(3, 9),)))
+    for order in permutations(range(3)):
+        parts = tuple(ints(k, 4 * n).reshape(4, n) for k, n in enumerate((21, 4, 35)))
+        op = QConcat(("a", "b", "c"), Y, LOC, 4, (21, 4, 35), order=order)
+        whole = np.concatenate([parts[i] for i in order], axis=1)
+        np.testing.assert_array_equal(op.eval(*(p[None] for p in parts))[0][0], whole.reshape(-1))
+        cases.append(Case(op, parts))
     check_c(cases, tmp_path)
     check_board(cases, tmp_path)
 
@@ -116,5 +125,68 @@ def test_broken_fields_are_our_bug() -> None:
     concat.check(whole)
     with pytest.raises(InternalError, match="scales"):
         concat.check({**whole, "b": replace(part, q=QParams(0.5, 2))})
-    with pytest.raises(InternalError, match="QConcat"):
-        replace(concat, inners=(2, 2, 2)).check(whole)
+    for fields in ({"inners": (2, 2, 2)}, {"order": (0, 0)}, {"order": (0,)}):
+        with pytest.raises(InternalError, match="QConcat"):
+            replace(concat, **fields).check(whole)  # type: ignore[arg-type]
+
+
+def concats() -> list[QConcat]:
+    """Of rows of few and of many bytes, the part whose memory is taken over at any place."""
+    found = []
+    for dtype in (DType.I8, DType.F32):
+        for outer in (1, 2, 7):
+            for inners in ((5, 3), (1, 40), (33, 16, 7), (3, 1, 1, 20)):
+                for order in list(permutations(range(len(inners))))[::2]:
+                    found.append(QConcat(("a", "b", "c", "d")[: len(inners)], Y, LOC, outer, inners, dtype, order))
+    return found
+
+
+def test_the_result_over_a_part(tmp_path: Path) -> None:
+    """y starts lag bytes before part 0, as the arena places them: the same bytes. One byte less is too near."""
+    definitions, body, expected, near = [], [], [], []
+    for i, op in enumerate(concats()):
+        parts = [ints(i + k, op.outer * n * op.dtype.size).view(op.dtype.np) for k, n in enumerate(op.inners)]
+        whole = op.eval(*(p[None] for p in parts))[0][0].view(np.int8)
+        lag = op.lag
+        assert lag is not None
+        rows = [p.view(np.int8).reshape(op.outer, -1) for p in parts]
+        near.append(copied(op, rows, lag - 1) is None)
+        np.testing.assert_array_equal(copied(op, rows, lag), whole)
+        names = [f"(block_{i} + {lag})", *(f"part_{i}_{k}" for k in range(1, len(parts)))]
+        text = op.emit(f"n_{i}", tuple(names), (f"block_{i}",), Names({}, {}, ""))
+        definitions += [
+            f"static const int8_t part_{i}_{k}[] = {{\n{array_rows(p.view(np.int8))}}};" for k, p in enumerate(parts)
+        ]
+        definitions += [text.definitions, f"static int8_t block_{i}[{max(lag + parts[0].nbytes, whole.size)}];"]
+        body.append(f"memcpy(block_{i} + {lag}, part_{i}_0, sizeof part_{i}_0); {text.call}")
+        body.append(f"fwrite(block_{i}, 1, {whole.size}, stdout);")
+        expected.append(whole)
+    assert sum(near) > 30
+    head = ["#include <stdio.h>", "#include <string.h>", '#include "mcg_nn_move.h"']
+    source, program = tmp_path / "lag.c", tmp_path / "lag"
+    source.write_text("\n".join([*head, *definitions, "int main(void)\n{", *body, "return 0;\n}\n"]), encoding="utf-8")
+    for build in ("sanitized", "plain"):
+        flags = [*BUILDS[build][1:], *WARNINGS, f"-I{RUNTIME / 'include'}"]
+        subprocess.run(["gcc", *flags, str(source), *_objects(build), "-o", str(program)], check=True)
+        done = subprocess.run([str(program)], capture_output=True, check=True)
+        np.testing.assert_array_equal(np.frombuffer(done.stdout, np.int8), np.concatenate(expected))
+    assert QConcat(("a", "a"), Y, LOC, 2, (3, 3)).lag is None
+
+
+def copied(op: QConcat, rows: list[np.ndarray], lag: int) -> np.ndarray | None:
+    """Row by row and part by part in one memory, as the kernel copies; None where a part was overwritten."""
+    if lag < 0:
+        return None
+    width = [r.shape[1] for r in rows]
+    memory = np.zeros(lag + op.outer * sum(width), np.int8)
+    memory[lag : lag + rows[0].size] = rows[0].reshape(-1)
+    at, written = 0, 0
+    for o in range(op.outer):
+        for i in op.order:
+            start = lag + o * width[0]
+            if i == 0 and written > start:
+                return None
+            part = memory[start : start + width[0]].copy() if i == 0 else rows[i][o]
+            memory[at : at + width[i]] = part
+            at = written = at + width[i]
+    return memory[:at]

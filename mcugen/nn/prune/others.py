@@ -160,22 +160,29 @@ class TrimConcat(Trimmer[QConcat]):
 
     def _kept(self, gone: Gone) -> list[Array]:
         """For each part (inner,) bool."""
-        outer, inners = self.op.outer, self.op.inners
-        ends = np.cumsum(inners)[:-1]
-        of_result = np.split(~gone.of(self.y).reshape(outer, -1), ends, axis=1)
+        outer, inners, order = self.op.outer, self.op.inners, self._order
+        ends = np.cumsum([inners[i] for i in order])[:-1]
+        split = np.split(~gone.of(self.y).reshape(outer, -1), ends, axis=1)
+        of_result = [split[order.index(i)] for i in range(len(order))]
         of_parts = [~gone.of(v).reshape(outer, n) for v, n in zip(self.op.inputs, inners, strict=True)]
         return [np.asarray((a | b).any(axis=0)) for a, b in zip(of_result, of_parts, strict=True)]
+
+    @property
+    def _order(self) -> tuple[int, ...]:
+        return self.op.order or tuple(range(len(self.op.inners)))
 
     def keep(self, gone: Gone) -> None:
         parts = self._kept(gone)
         for value, kept in zip(self.op.inputs, parts, strict=True):
             gone.restore(value, np.tile(kept, self.op.outer))
-        gone.restore(self.y, np.tile(np.concatenate(parts), self.op.outer))
+        gone.restore(self.y, np.tile(np.concatenate([parts[i] for i in self._order]), self.op.outer))
 
     def trimmed(self, gone: Gone) -> QConcat:
         sizes = [int(kept.sum()) for kept in self._kept(gone)]
-        pairs = [(v, n) for v, n in zip(self.op.inputs, sizes, strict=True) if n]
-        return replace(self.op, inputs=tuple(v for v, _ in pairs), inners=tuple(n for _, n in pairs))
+        left = [i for i, n in enumerate(sizes) if n]
+        order = tuple(left.index(i) for i in self._order if i in left)
+        inputs, inners = tuple(self.op.inputs[i] for i in left), tuple(sizes[i] for i in left)
+        return replace(self.op, inputs=inputs, inners=inners, order=order)
 
 
 class TrimMove(Trimmer[Move]):

@@ -286,7 +286,19 @@ def lower_concat(to: Lowering, step: Fused) -> None:
     inner = tuple(prod(to.model.types[v].shape[a] for a in order[place:]) for v in op.inputs)
     stored = Stored(step.result, shape, shape, order)
     to.new_value(step.result, stored)
-    to.add(QConcat(tuple(p.name for p in parts), (stored.name,), op.loc, outer, inner))
+    # The largest part that nobody reads afterwards comes first: the result may take over its memory.
+    later = _read_after(to, step)
+    free = [part.name != to.stored[v].name or v not in later for part, v in zip(parts, op.inputs, strict=True)]
+    ranked = sorted(range(len(parts)), key=lambda i: (not free[i], -inner[i], i))
+    names, sizes = tuple(parts[i].name for i in ranked), tuple(inner[i] for i in ranked)
+    order = tuple(ranked.index(i) for i in range(len(parts)))
+    to.add(QConcat(names, (stored.name,), op.loc, outer, sizes, order=order))
+
+
+def _read_after(to: Lowering, step: Fused) -> set[str]:
+    """The values of the source that are read after a step."""
+    place = next(i for i, op in enumerate(to.model.ops) if op.outputs == step.op.outputs)
+    return {v for op in to.model.ops[place + 1 :] for v in op.inputs} | set(to.model.outputs)
 
 
 def lower_slice(to: Lowering, step: Fused) -> None:
