@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,13 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "frontends"))
 
+from machine_nets import Maker
 from onnx_nets import load, net, node
 
 from mcugen.core.passes import check_model, evaluate
 from mcugen.core.types import Model
 from mcugen.nn.ops.move import Move
+from mcugen.nn.ops.qconv import QConv
 from mcugen.nn.passes import simplify
 from mcugen.nn.quantize.losses import as_integers, dequantized
 from mcugen.nn.quantize.quantize import quantize
@@ -52,8 +55,9 @@ def deep(x: str, w: str, y: str) -> onnx.NodeProto:
     return node("Conv", f"{x} {w}", y, group=C, pads=[1, 1, 1, 1])
 
 
-def moves(found: Model) -> int:
-    return sum(isinstance(op, Move) for op in found.ops)
+def moves(model: Model) -> int:
+    """Copies but for one of the net's own input, whose layout is that of the file."""
+    return sum(isinstance(op, Move) and op.inputs != model.inputs for op in model.ops)
 
 
 @pytest.mark.parametrize("act", ["Sigmoid", "HardSwish", "LeakyRelu", "Relu"])
@@ -81,7 +85,7 @@ def test_the_smaller_copy_behind_a_pool() -> None:
     pool = node("MaxPool", "a", "b", kernel_shape=[2, 2], strides=[2, 2])
     nodes = [node("Conv", "x w0", "a"), pool, deep("b", "w1", "end"), *HEAD]
     found = machine(nodes, weights(POINT, DEEP))
-    (copy,) = [op for op in found.ops if isinstance(op, Move)]
+    (copy,) = [op for op in found.ops if isinstance(op, Move) and op.inputs != found.inputs]
     assert copy.in_count == C * SIZE * SIZE // 4
 
 
@@ -96,3 +100,42 @@ def test_operands_whose_axes_of_length_one_stand_apart(op: str, shape: tuple[int
     """Planes and interleaved channels are one memory here, whatever shape each value has."""
     nodes = [node("Conv", "x w0", "a"), node(op, "a x", "b"), node("Flatten", "b", "y")]
     assert moves(machine(nodes, weights((shape[0], shape[0], 1, 1)), shape)) == 0
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel", "planar"),
+    [
+        ((3, 32, 32), (3, 3), True),  # threes of bytes side by side: no hole in a patch
+        ((1, 1, 64), (1, 3), True),  # one channel lies in both ways
+        ((9, 1, 64), (1, 1), False),  # runs of one byte, each padded to four
+        ((40, 1, 50), (1, 3), False),
+        ((6, 1, 100), (1, 5), False),
+    ],
+)
+def test_the_input_is_copied_where_planes_cost_more(
+    shape: tuple[int, int, int], kernel: tuple[int, int], planar: bool
+) -> None:
+    """Narrow kernels over many channels read interleaved ones; not where memory is what counts."""
+    rng = np.random.default_rng(1)
+    model = net([node("Conv", "x w", "y")], [1, *shape], {"w": rng.normal(0, 1, (8, shape[0], *kernel))})
+    source = simplify(load(model))
+    x = rng.normal(0, 1, (4, *shape)).astype(np.float32)
+    ranges = value_ranges(source, (x,), "minmax")
+    found = quantize(source, ranges).machine
+    small = quantize(source, ranges, interleaved=True).machine
+    first, frugal = (next(op for op in m.ops if isinstance(op, QConv)) for m in (found, small))
+    assert first.in_planar == planar
+    assert frugal.in_planar
+    rows = as_integers(x, found.types["x"])
+    y, same = (evaluate(m, {"x": rows})[m.outputs[0]] for m in (found, small))
+    np.testing.assert_array_equal(y, same)
+
+
+def test_the_distance_of_columns_that_a_kernel_has_not() -> None:
+    """Dilation along an axis where the kernel is one wide means nothing, and costs nothing."""
+    m = Maker(np.random.default_rng(1), (3, 9, 9), True)
+    m.conv(m.x, 4, (3, 1))
+    op = m.ops[-1]
+    assert isinstance(op, QConv)
+    apart = replace(op, dilation=(op.dilation[0], 3))
+    np.testing.assert_array_equal(apart.descriptor()["col_step"], 1)

@@ -131,7 +131,8 @@ class QConv(MachineOp):
         if self.in_planar:
             count = channels * int(self.weight.shape[1])
             merge = kw == 3 and self.dilation[1] == 1 and count <= _MOST_THREES and -(-3 * count // 4) < count
-            return _Runs(channels, 1, kw, 1, self.dilation[1], count if merge else 0)
+            step = self.dilation[1] if kw > 1 else 1  # bytes at a distance are packed one by one
+            return _Runs(channels, 1, kw, 1, step, count if merge else 0)
         if self.dilation[1] > 1 and kw > 1:
             return _Runs(1, kw, 1, channels, 1)
         return _Runs(1, 1, kw, channels, 1)

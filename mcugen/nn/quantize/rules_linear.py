@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import prod
+
 import numpy as np
 
 from mcugen.core.types import Array, QParams
+from mcugen.nn.estimate import instructions
 from mcugen.nn.ops.qconv import QConv
 from mcugen.nn.ops.qdense import QDense
 from mcugen.nn.ops.qdepthwise import QDepthwise
@@ -68,33 +72,46 @@ def lower_conv(to: Lowering, step: Fused) -> None:
         _depthwise(to, step, op)
         return
     source = to.stored[op.inputs[0]]
-    planar_input = source.name in to.model.inputs and source.is_plain
-    x = to.arranged(op.inputs[0], CHW if planar_input else HWC)
     q_in, q_out = to.q(op.inputs[0]), to.q(step.result)
     weight, scale, bias = _weights(op, q_in.scale, q_out.scale)
     dense = _ungrouped(weight, op.groups, channels)
     out_shape = shape3(to.model.types[step.result].shape)
     planar = step.result in to.planar
     out = Stored(step.result, out_shape, out_shape, CHW if planar else HWC)
-    to.new_value(step.result, out)
-    to.add(
-        QConv(
-            (x.name,),
-            (out.name,),
-            op.loc,
-            in_shape=shape3(x.shape),
-            out_shape=out_shape,
-            weight=np.ascontiguousarray(dense.transpose(0, 2, 3, 1)),
-            bias=bias,
-            in_zp=q_in.zero_point,
-            requant=_requant(step, q_in, q_out, scale),
-            stride=op.stride,
-            pads=op.pads,
-            dilation=op.dilation,
-            in_planar=planar_input,
-            out_planar=planar,
-        )
+    layer = QConv(
+        (source.name,),
+        (out.name,),
+        op.loc,
+        in_shape=shape3(to.model.types[op.inputs[0]].shape),
+        out_shape=out_shape,
+        weight=np.ascontiguousarray(dense.transpose(0, 2, 3, 1)),
+        bias=bias,
+        in_zp=q_in.zero_point,
+        requant=_requant(step, q_in, q_out, scale),
+        stride=op.stride,
+        pads=op.pads,
+        dilation=op.dilation,
+        in_planar=source.name in to.model.inputs and source.is_plain,
+        out_planar=planar,
     )
+    if layer.in_planar and not to.interleaved and _copy_pays(layer):
+        layer = replace(layer, in_planar=False)
+    x = to.arranged(op.inputs[0], CHW if layer.in_planar else HWC)
+    to.new_value(step.result, out)
+    to.add(replace(layer, inputs=(x.name,)))
+
+
+#: Instructions of a strided copy for each element. How many times faster a layer has to be with one: it takes memory.
+_COPY, _PAYS = 15.0, 1.2
+
+
+def _copy_pays(layer: QConv) -> bool:
+    """Whether a layer that reads the planes of the net's input is better off with a copy of it: with many channels and
+    narrow kernels planes make many short runs, each padded to four."""
+    if layer.in_shape[0] == 1:
+        return False
+    copy = _COPY * prod(layer.in_shape)
+    return instructions(layer) > _PAYS * (instructions(replace(layer, in_planar=False)) + copy)
 
 
 def _ungrouped(weight: Array, groups: int, channels: int) -> Array:
