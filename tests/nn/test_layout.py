@@ -107,6 +107,7 @@ def test_operands_whose_axes_of_length_one_stand_apart(op: str, shape: tuple[int
     [
         ((3, 32, 32), (3, 3), True),  # threes of bytes side by side: no hole in a patch
         ((1, 1, 64), (1, 3), True),  # one channel lies in both ways
+        ((9, 40, 40), (5, 5), True),  # an input that is too large to lie twice
         ((9, 1, 64), (1, 1), False),  # runs of one byte, each padded to four
         ((40, 1, 50), (1, 3), False),
         ((6, 1, 100), (1, 5), False),

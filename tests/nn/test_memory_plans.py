@@ -234,3 +234,14 @@ def test_estimates_count_calls_and_moves() -> None:
         if isinstance(op, RowChain):
             assert instructions(op) > 0.9 * sum(instructions(o) for o in op.layers)
             assert op.layers[-1].outputs == machine_ops(model)[first:end][-1].outputs
+
+
+def test_less_memory_is_never_faster(tmp_path: Path) -> None:
+    """The plan for a limit keeps it, and no plan that was found for a smaller limit is better by more than a little."""
+    fast, prices = arena_of(exported(tmp_path, verify=False)), []
+    for part in (0.7, 0.8, 0.9, 0.97):
+        limit = int(part * fast)
+        out = exported(tmp_path, max_ram=limit, verify=False)
+        assert arena_of(out) <= limit
+        prices.append(sum(instructions(op) for op in machine_ops(open_folder(out).references().machine)))
+    assert all(later <= 1.01 * min(prices[: i + 1]) for i, later in enumerate(prices))

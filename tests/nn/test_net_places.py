@@ -48,7 +48,7 @@ def single(op: str, **attributes: Any) -> onnx.ModelProto:
 def shrinking() -> onnx.ModelProto:
     """A first layer that is computed a few pixels behind what it reads."""
     nodes = [node("Conv", "x w", "a"), node("Relu", "a", "r"), node("MaxPool", "r", "y", kernel_shape=[2, 2])]
-    return net(nodes, [1, 8, 6, 7], {"w": weights(RNG, 4, 8, 1, 1)})
+    return net(nodes, [1, 3, 6, 7], {"w": weights(RNG, 2, 3, 3, 3)})
 
 
 def depthwise() -> onnx.ModelProto:

@@ -103,12 +103,14 @@ def lower_conv(to: Lowering, step: Fused) -> None:
 
 #: Instructions of a strided copy for each element. How many times faster a layer has to be with one: it takes memory.
 _COPY, _PAYS = 15.0, 1.2
+#: Bytes of an input that may lie twice, even where the layer's result is smaller.
+_SMALL = 4096
 
 
 def _copy_pays(layer: QConv) -> bool:
     """Whether a layer that reads the planes of the net's input is better off with a copy of it: with many channels and
     narrow kernels planes make many short runs, each padded to four."""
-    if layer.in_shape[0] == 1:
+    if layer.in_shape[0] == 1 or prod(layer.in_shape) > max(prod(layer.out_shape), _SMALL):
         return False
     copy = _COPY * prod(layer.in_shape)
     return instructions(layer) > _PAYS * (instructions(replace(layer, in_planar=False)) + copy)
