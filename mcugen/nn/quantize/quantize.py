@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mcugen.core.types import Model
 from mcugen.errors import InputError, UnsupportedError
-from mcugen.nn.quantize import rules_linear, rules_other, rules_pool, rules_recurrent, rules_spread
+from mcugen.nn.quantize import rules_binary, rules_linear, rules_other, rules_pool, rules_recurrent, rules_spread
 from mcugen.nn.quantize.layout import planar_values
 from mcugen.nn.quantize.lower import Lowering, Rule
 from mcugen.nn.quantize.params import activation_params_16
@@ -48,7 +48,7 @@ RULES: dict[type, Rule] = {
     Activation: rules_other.lower_activation,
     Function: rules_other.lower_activation,
     Affine: rules_other.lower_affine,
-    Binary: rules_other.lower_binary,
+    Binary: rules_binary.lower_binary,
     Select: rules_other.lower_select,
     Pool: rules_pool.lower_pool,
     GlobalPool: rules_pool.lower_global_pool,
