@@ -150,21 +150,6 @@ def _run(output: int, members: Array, factor: Array, start: int, count: int) -> 
     return Run(output, tuple(trees.tolist()), scale, start == 0, last, end)
 
 
-def joined_trees(tables: TreeTables, outputs: int, factor: Array | None) -> Array:
-    """(T,) bool: trees with the very tests of an earlier one of the same output and unit, as stumps often have.
-
-    They stand beside each other, and a compiler makes one tree of them. ``factor`` (T,); None: all of one unit.
-    """
-    seen: set[tuple[int, int, bytes]] = set()
-    found = np.zeros(tables.n_trees, np.bool_)
-    tests = np.stack([tables.column, tables.operand, tables.distance], axis=1).astype(np.int64)
-    for t, (a, b) in enumerate(zip(tables.first[:-1].tolist(), tables.first[1:].tolist(), strict=True)):
-        key = (t % outputs, 1 if factor is None else int(factor[t]), tests[a:b].tobytes())
-        found[t] = key in seen
-        seen.add(key)
-    return found
-
-
 def copies_pay(tables: TreeTables) -> bool:
     """Whether a compiler should copy code for tests whose answer it knows; also where nothing is known of the rows."""
     if tables.n_columns <= REGISTERS or not tables.column.size:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mcugen.core.types import Array, DType
-from mcugen.trees.branches import REGISTERS, joined_trees
+from mcugen.trees.branches import REGISTERS
 from mcugen.trees.coarse import FEW, SCALE, SEARCH, make_coarse
 from mcugen.trees.columns import Columns
 from mcugen.trees.keys import key_code
@@ -117,6 +117,8 @@ def _summing(parts: Parts, stored: Stored) -> dict[str, Numbers]:
     leaf = parts.leaf.size * outputs
     sets = 4.0 * t.set_words.size
     share = float(np.mean(t.column >= t.first_set)) if t.column.size else 0.0
+    wide = float(t.n_columns > REGISTERS)
+    repeats = max(nodes, 1.0) / max(_distinct_tests(parts), 1.0)
     size = 2.0 if t.sizes.max(initial=0) <= 0xFFFF else 4.0
     return {
         "tables": {
@@ -128,35 +130,21 @@ def _summing(parts: Parts, stored: Stored) -> dict[str, Numbers]:
             "b_tables": t.word_bits / 8 * nodes + leaf * (nodes + trees) + size * trees + sets,
         },
         "packed": _packed(parts, stored.get("packed")),
-        "branches": _branches(parts, stored.get("branches")),
-    }
-
-
-def _branches(parts: Parts, leaves: PackedLeaves | None) -> Numbers:
-    """Trees that a compiler joins with others count once."""
-    t = parts.tables
-    once = np.ones(t.n_trees, np.bool_)
-    if leaves is not None and not leaves.dtype.is_float:
-        once = ~joined_trees(t, parts.source.outputs, leaves.factor)
-    trees, nodes = float(np.count_nonzero(once)), float(t.sizes[once].sum())
-    steps = float(t.steps_of_trees()[once].sum())
-    share = float(np.mean(t.column >= t.first_set)) if t.column.size else 0.0
-    wide = float(t.n_columns > REGISTERS)
-    repeats = max(nodes, 1.0) / max(_distinct_tests(parts), 1.0)
-    return {
-        "b_trees": trees,
-        "i_steps": steps,
-        "i_wide": wide * steps,
-        "i_sets": share * steps,
-        "i_few": steps / repeats,
-        "i_trees": trees,
-        "b_nodes": nodes,
-        "b_wide": wide * nodes,
-        "b_few": nodes / repeats,
-        "b_sets": share * nodes,
-        "b_tables": 4.0 * t.set_words.size,
-        "b_leaves": _LEAF_BYTES[parts.leaf] * (nodes + trees),
-        "b_long": _long_leaves(leaves, np.repeat(once, t.sizes + 1)),
+        "branches": {
+            "b_trees": trees,
+            "i_steps": steps,
+            "i_wide": wide * steps,
+            "i_sets": share * steps,
+            "i_few": steps / repeats,
+            "i_trees": trees,
+            "b_nodes": nodes,
+            "b_wide": wide * nodes,
+            "b_few": nodes / repeats,
+            "b_sets": share * nodes,
+            "b_tables": sets,
+            "b_leaves": _LEAF_BYTES[parts.leaf] * (nodes + trees),
+            "b_long": _long_leaves(stored.get("branches")),
+        },
     }
 
 
@@ -174,11 +162,11 @@ def _packed(parts: Parts, leaves: PackedLeaves | None) -> Numbers:
     return found
 
 
-def _long_leaves(leaves: PackedLeaves | None, counts: Array) -> float:
-    """Leaves in fixed point that an instruction of code does not hold; ``counts`` (L,) bool: of which leaves."""
+def _long_leaves(leaves: PackedLeaves | None) -> float:
+    """Leaves in fixed point that an instruction of code does not hold."""
     if leaves is None or leaves.dtype.is_float:
         return 0.0
-    return float(np.count_nonzero(np.abs(leaves.leaf[counts].astype(np.int64)) > SHORT_LEAF))
+    return float(np.count_nonzero(np.abs(leaves.leaf.astype(np.int64)) > SHORT_LEAF))
 
 
 #: Bytes that a leaf of a type takes in code beyond those of a short one.

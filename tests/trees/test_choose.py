@@ -102,15 +102,6 @@ def _cost(found: Choices) -> Estimate:
 
 
 @pytest.mark.parametrize("goal", GOALS)
-def test_many_stumps_over_few_tests_are_code(goal: str) -> None:
-    """A compiler joins stumps with one test; as words each of them is walked: larger, and many times slower."""
-    some: list[Split | Leaf] = [Split(i % 5, float(i % 20), Leaf(i / 640), Leaf(1.0)) for i in range(1000)]
-    found = _decide(goal, some)
-    assert found.summing == "branches"
-    assert _cost(found).instructions < 1000
-
-
-@pytest.mark.parametrize("goal", GOALS)
 def test_the_same_choice_twice(goal: str) -> None:
     a, b = (_decide(goal, FOREST) for _ in range(2))
     assert explain_lines(a) == explain_lines(b)

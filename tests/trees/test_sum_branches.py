@@ -131,24 +131,6 @@ def test_like_trees_stand_together() -> None:
     assert [t % 2 for t in total.order.tolist()] == [0, 0, 0, 1, 1, 1]
 
 
-def test_trees_that_compilers_join() -> None:
-    """Stumps with one test are one tree in C, where their sums are integers: sizes and costs count them once."""
-    stumps: list[Split | Leaf] = [Split(i % 3, float(i % 2), Leaf(i / 64), Leaf(1.0)) for i in range(60)]
-    other = Split(0, 0.0, Leaf(0.5), Split(1, 1.0, Leaf(0.0), Leaf(1.0)))
-    spec, sizes = spec_of(DType.I8, 3), {}
-    for kind, some in (("once", stumps[:6]), ("often", stumps), ("other", [*stumps, other])):
-        machine = lower(model_of(forest_of(some, 3)), spec, leaf=DType.I32, choose=CHOOSE)
-        total = rank_and_sum(machine)[1]
-        assert isinstance(total, SumBranches)
-        joined = branches.joined_trees(total.tables, 1, total.leaves.factor)
-        assert np.count_nonzero(~joined) == 6 + (kind == "other")
-        assert not branches.joined_trees(total.tables, total.tables.n_trees, total.leaves.factor).any()
-        sizes[kind] = sum(i.size for i in total.items("m") if i.role == "code")
-    assert sizes["once"] == sizes["often"] < sizes["other"]
-    floats = rank_and_sum(lower(model_of(forest_of(stumps, 3)), spec, leaf=DType.F64, choose=CHOOSE))[1]
-    assert sum(i.size for i in floats.items("m") if i.role == "code") > 4 * sizes["often"]
-
-
 def _over_columns(columns: int, rows: tuple[int, int] | None) -> SumBranches:
     """A stump a column. ``rows``: how many went left and right; None: the file does not say."""
     forest = forest_of([Split(i, 1.0, Leaf(0.0), Leaf(1.0)) for i in range(columns)], columns)

@@ -13,7 +13,7 @@ from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.ctext.literals import float32_literal, float64_literal, int_literal
 from mcugen.errors import InternalError
-from mcugen.trees.branches import MOST_DEPTH, TreeGroup, copies_pay, group_trees, joined_trees, tree_lines
+from mcugen.trees.branches import MOST_DEPTH, TreeGroup, copies_pay, group_trees, tree_lines
 from mcugen.trees.leaves import PackedLeaves
 from mcugen.trees.summing import Summing
 from mcugen.trees.support import code_item, table_item
@@ -104,24 +104,16 @@ class SumBranches(Summing):
                 raise InternalError(str(self.loc), "an int32 sum overflowed that was proven not to")
         return (out.astype(self.sum_dtype.np),)
 
-    def _joined(self) -> Array:
-        """(T,) trees that cost nothing beside another; sums of floats keep their order, and all their trees."""
-        if self.leaves.dtype.is_float:
-            return np.zeros(self.tables.n_trees, np.bool_)
-        return joined_trees(self.tables, self._outputs, self.leaves.factor)
-
     def items(self, prefix: str) -> tuple[Item, ...]:
         t = self.tables
         found = [code_item(f"{prefix}_sum", 24 + 12 * len(self.groups), 8, "calls the functions of trees")]
         steps = t.steps_of_trees()
-        joined = self._joined()
         for i, group in enumerate(self.groups):
-            trees = [tree for run in group for tree in run.trees if not joined[tree]]
-            total = sum(len(run.trees) for run in group)
+            trees = [tree for run in group for tree in run.trees]
             nodes = int(t.sizes[trees].sum())
             mean = float(steps[trees].sum())
             size = _NODE_BYTES * nodes + 8 * len(trees) + 16 + 24 * len(group)
-            found.append(code_item(f"{prefix}_trees_{i}", size, 2 * mean + len(trees), f"{total} trees as code"))
+            found.append(code_item(f"{prefix}_trees_{i}", size, 2 * mean + len(trees), f"{len(trees)} trees as code"))
         if t.set_words.size:
             share = float(np.mean(t.column >= t.first_set)) if t.column.size else 0.0
             about = "categories that go left, a bit a code"
