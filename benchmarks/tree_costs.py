@@ -73,8 +73,6 @@ SMALL = (
     ("iris", 5, 4, 4),
     ("digits", 3, 4, 64),
 )
-#: Small models of categories, drawn here: trees for each output, leaves, categories of the first feature.
-CATEGORIES = ((60, 15, 12), (60, 15, 60), (60, 15, 400))
 _RECORDED = 1_000_000
 #: Start-up and calls.
 _BESIDE = {"instructions": 35.0, "bytes": 550.0}
@@ -111,7 +109,6 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             folders = [(given.models / name, dtype) for name, dtype in MODELS]
             folders += [(_train(Path(scratch), *small), "float32") for small in SMALL]
-            folders += [(_train_categories(Path(scratch), *small), "float32") for small in CATEGORIES]
             for folder, dtype in folders:
                 if not given.only or folder.name in given.only.split(","):
                     _measure_all(folder, dtype, given.rows)
@@ -134,21 +131,7 @@ def _train(folder: Path, data: str, trees: int, leaves: int, features: int) -> P
     goal = {"objective": "multiclass", "num_class": classes} if 2 < classes <= 10 else goal
     options = {**goal, "num_leaves": leaves, "verbose": -1, "seed": 1, "num_threads": 1, "deterministic": True}
     booster = lightgbm.train(options, lightgbm.Dataset(x, y), trees)
-    return _folder(folder / f"{data}_{trees}x{leaves}x{features}", booster, x)
-
-
-def _train_categories(folder: Path, trees: int, leaves: int, categories: int) -> Path:
-    """The same on two categorical features and two numbers."""
-    rng = np.random.default_rng(categories)
-    x = np.stack([rng.integers(0, k, 3000) for k in (categories, 8)] + [*rng.normal(size=(2, 3000))], axis=1)
-    y = rng.normal(size=categories)[x[:, 0].astype(int)] + x[:, 1] * x[:, 2] + x[:, 3]
-    options = {"objective": "regression", "num_leaves": leaves, "min_data_per_group": 1, "max_cat_threshold": 200}
-    options |= {"verbose": -1, "seed": 1, "num_threads": 1, "deterministic": True}
-    booster = lightgbm.train(options, lightgbm.Dataset(x, y, categorical_feature=[0, 1]), trees)
-    return _folder(folder / f"categories_{trees}x{leaves}x{categories}", booster, x)
-
-
-def _folder(found: Path, booster: lightgbm.Booster, x: np.ndarray) -> Path:
+    found = folder / f"{data}_{trees}x{leaves}x{features}"
     found.mkdir()
     booster.save_model(str(found / "model.txt"))
     np.savez(found / "expected.npz", x=x)

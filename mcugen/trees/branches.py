@@ -18,10 +18,6 @@ from mcugen.trees.tables import TreeTables
 FUNCTION_NODES = 1100
 #: Ranks that a Cortex-M keeps in registers beside the sum.
 REGISTERS = 13
-#: Over more columns, copies of code for tests whose answer is known pay where the likelier sides of nodes take more
-#: than this share of the rows that come by: 0.75 to 0.93 on real data, a seventh of the instructions. Below, 0.5 to 0.7
-#: on data drawn at random, also with features of few values, they save nothing and up to double the code.
-_LOPSIDED = 0.72
 #: A tree cannot be cut: the largest one, and all of them together, as far as compilers take less than some minutes.
 MOST_TREE_NODES, MOST_NODES = 2500, 60_000
 #: Compilers limit how deep blocks may nest (clang: 256).
@@ -148,15 +144,6 @@ def _run(output: int, members: Array, factor: Array, start: int, count: int) -> 
     last = start + count == members.size
     end = int(units[-1]) if last and units.size else 1
     return Run(output, tuple(trees.tolist()), scale, start == 0, last, end)
-
-
-def copies_pay(tables: TreeTables) -> bool:
-    """Whether a compiler should copy code for tests whose answer it knows; also where nothing is known of the rows."""
-    if tables.n_columns <= REGISTERS or not tables.column.size:
-        return False
-    likely = np.maximum(tables.left_share, 1 - tables.left_share)
-    share = float((likely * tables.probability).sum() / max(tables.probability.sum(), 1e-300))
-    return share > _LOPSIDED or bool(np.all(likely == 0.5))
 
 
 def tree_lines(tables: TreeTables, tree: int, leaf_text: LeafText, sets: str) -> list[str]:

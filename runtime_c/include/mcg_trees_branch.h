@@ -38,9 +38,8 @@ MCG_INLINE void mcg_trees_join(int32_t *sum, const int32_t *other, uint32_t coun
 
 /* Functions of trees are optimized in debug builds too: twice as large, they would not fit the memory they were placed in.
  * Stands before and after functions of trees. GCC's default order of blocks keeps cold code apart from hot code and pays
- * with long branches: a tenth more bytes for the same instructions. Where all ranks stay in registers, or rows take both
- * sides of nodes alike (FEW), most of -O2 only copies code: without it a sixth to a half of the bytes is saved, again for
- * the same instructions. */
+ * with long branches: a tenth more bytes for the same instructions. Where all ranks stay in registers (FEW), most of -O2
+ * only copies code: without it a sixth to a third of the bytes is saved, again for the same instructions. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(MCG_TRACE)
 /* Host builds that tell leaves run once: compiling is what they cost. */
 #define MCG_BRANCHES_BEGIN _Pragma("GCC push_options") _Pragma("GCC optimize (\"O0\")")

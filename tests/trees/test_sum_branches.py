@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 
-import lightgbm
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -28,10 +25,8 @@ from tree_models import (
     ways,
 )
 
-from mcugen import build
 from mcugen.core.types import DType
-from mcugen.emulate.toolchain import find_cross_compiler
-from mcugen.errors import InputError, UnsupportedError
+from mcugen.errors import UnsupportedError
 from mcugen.trees import branches
 from mcugen.trees.branches import group_trees
 from mcugen.trees.forest import Missing
@@ -129,50 +124,6 @@ def test_like_trees_stand_together() -> None:
     _, total = rank_and_sum(lower(model_of(forest_of(some, 2)), spec_of(DType.I8, 2), leaf=DType.I16, choose=CHOOSE))
     assert isinstance(total, SumBranches)
     assert [t % 2 for t in total.order.tolist()] == [0, 0, 0, 1, 1, 1]
-
-
-def _over_columns(columns: int, rows: tuple[int, int] | None) -> SumBranches:
-    """A stump a column. ``rows``: how many went left and right; None: the file does not say."""
-    forest = forest_of([Split(i, 1.0, Leaf(0.0), Leaf(1.0)) for i in range(columns)], columns)
-    if rows is not None:
-        every = {"node_count": np.full(columns, float(sum(rows))), "leaf_count": np.tile(np.float64(rows), columns)}
-        forest = replace(forest, **every)
-    total = rank_and_sum(lower(model_of(forest), spec_of(DType.I8, columns), leaf=DType.I16, choose=CHOOSE))[1]
-    assert isinstance(total, SumBranches)
-    return total
-
-
-def test_code_is_copied_where_that_pays() -> None:
-    """Over few columns never; over many where rows take one side, or nothing is known of them."""
-    for columns in (branches.REGISTERS, branches.REGISTERS + 1):
-        for rows, pays in (((50, 51), False), ((60, 40), False), ((80, 20), True), ((3, 97), True), (None, True)):
-            total = _over_columns(columns, rows)
-            assert branches.copies_pay(total.tables) == (pays and columns > branches.REGISTERS)
-
-
-@pytest.mark.slow
-def test_features_of_few_values_keep_what_balanced_promises(tmp_path: Path) -> None:
-    """Twenty yes/no features: trees as code beside words take twice the flash of ``size``, and not 2.6 times.
-
-    The choice is by estimates, which are off by some per cent.
-    """
-    pytest.importorskip("unicorn")
-    try:
-        find_cross_compiler()
-    except InputError:
-        pytest.skip("no cross compiler")
-    rng = np.random.default_rng(1)
-    x = rng.integers(0, 2, (3000, 20)).astype(float)
-    y = x @ rng.normal(size=20) + x[:, 0] * x[:, 1] * 2 + rng.normal(size=3000) * 0.3
-    options = {"objective": "regression", "num_leaves": 8, "verbose": -1, "num_threads": 1, "deterministic": True}
-    booster = lightgbm.train(options, lightgbm.Dataset(x, y), 200)
-    flash, instructions = {}, {}
-    for goal in ("size", "balanced", "speed"):
-        build.export(booster, tmp_path / goal, name="m", optimize=goal, verify=False)
-        found = build.profile(tmp_path / goal)
-        flash[goal], instructions[goal] = found.flash, found.mean
-    assert flash["balanced"] < 2.1 * flash["size"]
-    assert instructions["speed"] < instructions["balanced"] < instructions["size"]
 
 
 def test_too_deep() -> None:

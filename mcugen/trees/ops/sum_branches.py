@@ -13,7 +13,7 @@ from mcugen.core.passes import value_type
 from mcugen.core.types import Array, DType, TensorType
 from mcugen.ctext.literals import float32_literal, float64_literal, int_literal
 from mcugen.errors import InternalError
-from mcugen.trees.branches import MOST_DEPTH, TreeGroup, copies_pay, group_trees, tree_lines
+from mcugen.trees.branches import MOST_DEPTH, REGISTERS, TreeGroup, group_trees, tree_lines
 from mcugen.trees.leaves import PackedLeaves
 from mcugen.trees.summing import Summing
 from mcugen.trees.support import code_item, table_item
@@ -127,7 +127,7 @@ class SumBranches(Summing):
     def emit(self, prefix: str, args: tuple[str, ...], results: tuple[str, ...], names: Names) -> OpText:
         functions = [self._function(prefix, i, group, names) for i, group in enumerate(self.groups)]
         # Floats keep the order of the library.
-        begin = "MCG_BRANCHES_BEGIN" if copies_pay(self.tables) else "MCG_BRANCHES_BEGIN_FEW"
+        begin = "MCG_BRANCHES_BEGIN_FEW" if self.tables.n_columns <= REGISTERS else "MCG_BRANCHES_BEGIN"
         guard = [] if self.sum_dtype is DType.I32 else [_NO_FAST_MATH]
         text = "\n".join([*guard, begin, *functions, "MCG_BRANCHES_END", self._sum(prefix, names)])
         call = f"{prefix}_sum({args[0]}, {results[0]});"
