@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plain_rig import BUILDS, LOC, RUNTIME, WARNINGS, Case, _objects, check_board, check_c, ints
+from bare_core import RUNTIME, WARNINGS
+from plain_rig import BUILDS, LOC, Case, _objects, check_board, check_c, ints
 
 from mcugen.core.op import Names
 from mcugen.core.types import DType, QParams, TensorType
