@@ -99,6 +99,7 @@ def test_the_summary_and_the_manifest_say_it(tmp_path: Path) -> None:
         label == "flash" and "3 convolutions by minimal filtering" in text for label, text in result.report.facts
     )
     assert open_folder(result.out).manifest["options"]["max_flash"] == 200_000
+    assert layers_of(exported(tmp_path, "no_board", max_flash=200_000, board=None)) == 3  # instructions alone decide
 
 
 @pytest.mark.skipif(__import__("shutil").which("arm-none-eabi-gcc") is None, reason="no arm-none-eabi-gcc")

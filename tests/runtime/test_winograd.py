@@ -155,5 +155,7 @@ def test_instructions_stay_low(size: tuple[int, int, int], outputs: int, most: f
     op = filtered(conv(1, size, outputs, (3, 3), pads=SAME), 1)
     _, counted = board().run(op, random_input(op, 2))
     assert counted <= most * op.cost().macs
+    plain = conv(1, size, outputs, (3, 3), pads=SAME)
+    assert counted < 0.8 * board().run(plain, random_input(op, 2))[1]
     assert instructions(op) == pytest.approx(counted, rel=0.01)
     assert op.floor < counted
